@@ -11,7 +11,6 @@ makes one of native code, which it runs on several threads (`ferryvm.engine.para
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from ferryvm import record
@@ -67,15 +66,10 @@ class PlaceActivity:
     seconds: float = 0.0
     """Seconds that they took."""
     deferred: int = 0
-    """Further ranges, whose results stayed on its device until launches behind them had run."""
+    """Further ranges, whose results stayed on its device until launches behind them had run. They
+    are not timed."""
     deferred_items: int = 0
     """Items of these."""
-    sequenced: int = 0
-    """Ranges of these whose part of the time of their sequence is known."""
-    sequence_expected: float = 0.0
-    """Seconds that these ranges were expected to take, without copies."""
-    sequence_seconds: float = 0.0
-    """Seconds that they took, copies included: their part of the time of the sequences."""
     next_expected: float | None = None
     """Seconds that it was expected to take for the last range, wherever that ran; None: no range
     yet."""
@@ -196,32 +190,6 @@ class RangeRunner(abc.ABC):
     def write_back(self, machine: Machine) -> None:
         """Bring the results of launches with the same `deferral` to the machine. Raises as
         `run`."""
-        return
-
-    wants_followers: bool = False
-    """True if `was_followed` tells it something: a place may pay in sequences of launches alone."""
-
-    def was_followed(self, is_followed: bool) -> None:
-        """Note if another launch came behind the last range before anything looked at memory."""
-        return
-
-    def joins(self, items: int, memory: Hashable | None) -> bool:
-        """True if a range of so many items may follow others whose results are on the device with
-        this deferral."""
-        return self.deferral_of(items) == memory
-
-    def sequence_limit(self, items: int) -> float:
-        """Seconds after which a sequence that begins with so many items ends; infinite, the
-        default, if that is for the caller to decide."""
-        return math.inf
-
-    def expected_alone(self) -> float | None:
-        """Seconds that the ranges which `run_deferred` has run in the last sequence are expected to
-        take where each would run by itself; None, the default: not known."""
-        return None
-
-    def took(self, seconds: float) -> None:
-        """Receives the part of that sequence's time, copies included, that these ranges took."""
         return
 
     def lost(self, reason: str) -> bool:

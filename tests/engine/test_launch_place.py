@@ -448,7 +448,7 @@ def test_launches_are_deferred_while_a_decision_holds_for_their_number_of_items(
     launch.ranges.write_back(MACHINE)
     assert (launch.places[1].unit, launch.places[1].activity.times) == learned
     assert place_lines(launch.places[1].activity)[-1] == (
-        "in sequences 20 times, 2000000 items, not timed: results stayed there until launches behind "
+        "20 times further, 2000000 items, not timed: results stayed there until launches behind "
         "them had run"
     )
     while launch.ranges.deferral_of(100_000):

@@ -15,7 +15,6 @@ from ferryvm import record
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.guess import GuessLimit
 from ferryvm.engine.launch_interlude import Begin, Interlude
-from ferryvm.engine.launch_place.sequence import OBSERVED
 from ferryvm.errors import FerryError
 from ferryvm.failure import is_signals
 from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
@@ -105,8 +104,6 @@ class InstalledLaunch:
         self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.followed = self.alone = 0
         """Times that another launch followed, and that none did."""
-        self.observed = 0
-        """Times that it was observed what comes behind it where it runs by itself."""
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -154,12 +151,6 @@ class InstalledLaunch:
         can = is_likely and not self.activity.at_once
         can = can and self.ranges.deferral_of(items) is not None
         return can and interlude.is_plain() and Begin.is_small(machine)
-
-    def is_observed(self, interlude: Interlude) -> bool:
-        """True if it is to be observed what comes behind it now: the first times, then rarely."""
-        exits = self.activity.exits
-        is_time = self.observed <= OBSERVED or not exits & (exits - 1)
-        return is_time and self.ranges.wants_followers and interlude.is_plain()
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """As of its ranges. Raises LostResultsError."""

@@ -218,23 +218,7 @@ class Launches:
         if limit - next_ < self._worth_of(launch) or next_ == limit:
             self._set_word(launch)
             return Status.LEAVE
-        status = self._run_out_of_order(launch, machine, next_, limit)
-        if interlude is None or status is not Status.LEAVE or not launch.is_observed(interlude):
-            return status
-        return self._observe_follower(interlude, launch, machine)
-
-    def _observe_follower(
-        self, interlude: Interlude, launch: InstalledLaunch, machine: Machine
-    ) -> Status:
-        """Run on behind a launch up to the next one, or to what may look at memory, so that it is
-        known if the place of the launch could be one that pays in sequences alone."""
-        operands = launch_operands(machine.control)
-        if operands.record or operands.next < operands.limit:
-            return Status.LEAVE
-        launch.observed += 1
-        status = interlude.run(machine)
-        launch.ranges.was_followed(status is Status.PARALLEL)
-        return Status.LEAVE if status is Status.PARALLEL else status
+        return self._run_out_of_order(launch, machine, next_, limit)
 
     def _run_sequence(
         self, interlude: Interlude, launch: InstalledLaunch, machine: Machine
@@ -244,7 +228,6 @@ class Launches:
         first one as before."""
         begin, launches, status = Begin(machine), [launch], Status.LEAVE
         errors: list[BaseException] = []
-        began = time.perf_counter()
         try:
             status = self._follow(interlude, launches, machine)
         except BaseException as error:  # noqa: BLE001 - also a signal handler's: results must come back
@@ -264,19 +247,7 @@ class Launches:
         if lost:
             return Status.LEAVE
         launch.was_followed(len(launches) > 1)
-        if status is Status.LEAVE:
-            self._share(launches, time.perf_counter() - began)
         return status
-
-    @staticmethod
-    def _share(launches: list[InstalledLaunch], seconds: float) -> None:
-        """Divide the time of a sequence among its launches, by what each would take by itself."""
-        ranges = [*dict.fromkeys(each.ranges for each in launches)]
-        alone = [each.expected_alone() for each in ranges]
-        known = [each for each in alone if each is not None]
-        if len(known) == len(alone):
-            for runner, one in zip(ranges, known, strict=True):
-                runner.took(seconds * one / max(sum(known), LEAST))
 
     def _lose(self, launches: list[InstalledLaunch], reason: str) -> None:
         """Note that a device has lost the results of a sequence, which begins again."""
@@ -293,8 +264,6 @@ class Launches:
         of anything else. Results may be on the device alone. Raises LostResultsError, and what an
         interpreter and signal handlers raise."""
         control, began = machine.control, time.perf_counter()
-        operands = launch_operands(control)
-        most = min(launches[0].ranges.sequence_limit(operands.limit - operands.next), SLICE)
         while True:
             launch, operands = launches[-1], launch_operands(machine.control)
             first, limit = operands.next, operands.limit
@@ -303,18 +272,15 @@ class Launches:
             if status is not Status.LEAVE or launch_operands(control).record:
                 return status
             status = interlude.run(machine)
-            launch.ranges.was_followed(status is Status.PARALLEL)
             if status is not Status.PARALLEL:
                 return status
             operands, found = launch_operands(control), self._launches.get(control.pc)
             left = operands.limit - operands.next
-            if found is None or self._words_known.get(found.pc):
+            if found is None or found.ranges.deferral_of(left) != memory:
                 return Status.LEAVE
-            if left <= self._words[found.number]:
+            if self._words_known.get(found.pc) or left <= self._words[found.number]:
                 return Status.LEAVE
-            if control.interrupt or time.perf_counter() - began > most:
-                return Status.LEAVE
-            if not found.ranges.joins(left, memory):
+            if control.interrupt or time.perf_counter() - began > SLICE:
                 return Status.LEAVE
             launches.append(found)
             found.activity.most = max(found.activity.most, left)

@@ -88,25 +88,17 @@ def place_lines(place: PlaceActivity) -> list[str]:
     )
     line = f"place {place.name}: {place.state}{expected} ({place.source})"
     if not place.times:
-        return [line, *_sequence_lines(place)]
+        return [line]
     trials = f", {how_often(place.trials)} on trial" if place.trials else ""
     ran = f"ran {how_often(place.times)}{trials}: {place.items} items in {milliseconds(place.seconds)}"
     found = f"{ran}, expected {milliseconds(place.expected)}"
     lines = [line, found, *([place.learned] if place.learned else [])]
-    return [*lines, *_sequence_lines(place)]
-
-
-def _sequence_lines(place: PlaceActivity) -> list[str]:
-    """The ranges of a place in sequences of launches."""
-    if not place.deferred:
-        return []
-    timed = "not timed"
-    if place.sequenced:
-        seconds, expected = place.sequence_seconds, place.sequence_expected
-        timed = f"{place.sequenced} of them in {milliseconds(seconds)}, expected "
-        timed += milliseconds(expected)
-    ran = f"in sequences {how_often(place.deferred)}, {place.deferred_items} items, {timed}"
-    return [f"{ran}: results stayed there until launches behind them had run"]
+    if place.deferred:
+        lines.append(
+            f"{how_often(place.deferred)} further, {place.deferred_items} items, not timed: results "
+            "stayed there until launches behind them had run"
+        )
+    return lines
 
 
 def _rule_lines(region: Explained) -> list[str]:

@@ -22,14 +22,14 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 
 from ferryvm import record
-from ferryvm.backend import BackendError
+from ferryvm.backend import BackendError, Code
 from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
 from ferryvm.engine.launch_place.place import FAR, LEAST, LaunchPlace, PlaceState
-from ferryvm.engine.launch_place.sequence import DeferredRange, Followers
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.state import Machine
 from ferryvm.residency import Residency
+from ferryvm.wrapper import CodeWrapper
 
 Clock = Callable[[], float]
 
@@ -116,15 +116,6 @@ class PlacedRanges(RangeRunner):
         self._last_worth: int | None = None
         self._ahead: LaunchPlace | None = None
         """The place on whose device results are that the host lacks."""
-        self._joined: LaunchPlace | None = None
-        """The place of the next range, which joins a sequence of other launches."""
-        self._sequenced: LaunchPlace | None = None
-        """The place of the last deferred range."""
-        self._deferred: list[DeferredRange] = []
-        """The ranges of the last sequence, unless one of them was left."""
-        self._followers = Followers()
-        has_copies = any(one.model.has_known_copies for one in places)
-        self.wants_followers = has_copies and not self._wants_all
 
     @property
     def where(self) -> str:
@@ -172,22 +163,15 @@ class PlacedRanges(RangeRunner):
         self._ranges += 1
         self._spent += seconds
         self._alone.next_trial = 2 * self._ranges
-        self._renew()
         expected = self._alone.expected(items, self._in_order)
         self._alone.has_run(RangeOutcome(items, 0, None), expected, seconds, self._in_order)
         self._last_worth = self._worth()
-
-    def _renew(self) -> None:
-        """Let sequences run for as many ranges as there were, since one ran by itself now."""
-        for each in self._places:
-            each.sequence.until = 2 * self._ranges
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         items = limit - first
         place = self._decided or self._decide(items)
         self._decided = None
         self._ranges += 1
-        self._renew()
         self._wake(machine, items)
         if place is self._alone:  # what is run out of order all the same, for tests
             place = self._places[0]
@@ -204,107 +188,32 @@ class PlacedRanges(RangeRunner):
 
     def deferral_of(self, items: int) -> Hashable | None:
         """The deferral of the place where a decision has so many items run next, or has begun a
-        sequence, or where sequences pay or are tried. Times of deferred ranges are not those of
-        whole ones: ranges by themselves choose the first, sequences the latter."""
-        place = self._deferring(items)
-        return None if place is None or place.runner is None else place.runner.deferral_of(items)
-
-    def _deferring(self, items: int) -> LaunchPlace | None:
-        if self._ahead is not None or self._joined is not None:
-            return self._ahead or self._joined
+        sequence. Times of deferred ranges are not those of whole ones, so others choose places."""
         count, place = self._last
-        is_settled = self._streak > 0 and items == count
-        if is_settled and place.runner and place.runner.deferral_of(items) is not None:
-            return place
-        return self._paying(items) if self._followers.are_likely else None
-
-    def _paying(self, items: int) -> LaunchPlace | None:
-        """The place with memory of its own where sequences take less time than ranges by themselves
-        on the best place, or are due on trial."""
-        number, seconds = self._ranges + 1, self._best(items)[1]
-        for place in self._ready():
-            times = place.sequence
-            if place.runner is None or place.runner.deferral_of(items) is None:
-                continue
-            expected = times.expected(items, self._in_order)
-            if times.is_known and expected < seconds:
-                if number < times.until:
-                    return place
-            elif number >= times.next_trial and expected < DUE * seconds:
-                whole = expected + place.model.copy_seconds
-                if whole < max(PROMISING * seconds, _BUDGET * self._spent):
-                    return place
-        return None
-
-    def was_followed(self, is_followed: bool) -> None:
-        self._followers.note(is_followed)
-
-    def joins(self, items: int, memory: Hashable | None) -> bool:
-        if self.deferral_of(items) == memory:
-            return True
-        if memory is None or self._ahead is not None:
-            return False
-        seconds = self._best(items)[1]
-        for place in self._ready():
-            if place.runner is None or place.runner.deferral_of(items) != memory:
-                continue
-            # It may be slower there: to leave the sequence takes copies.
-            if place.sequence.expected(items, self._in_order) < DUE * seconds:
-                self._joined = place
-                return True
-        return False
-
-    def sequence_limit(self, items: int) -> float:
-        place = self._deferring(items)
-        if place is None or place.sequence.is_known or place is self._last[1]:
-            return math.inf
-        return max(DUE * self._best(items)[1], _BUDGET * self._spent)
-
-    def expected_alone(self) -> float | None:
-        return sum(one.alone for one in self._deferred) or None
+        is_settled = self._ahead is not None or self._streak > 0
+        if not is_settled or items != count or place.runner is None:
+            return None
+        return place.runner.deferral_of(items)
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        items = limit - first
-        place = self._deferring(items)
-        assert place is not None  # there is a deferral
-        assert place.runner is not None
-        expected, alone = place.sequence.expected(items, self._in_order), self._best(items)[1]
+        _, place = self._last
+        assert place.runner is not None  # there is a deferral
         if self._ahead is None:
-            self._deferred.clear()
-            if self._streak > 0:
-                self._streak -= 1  # a sequence is one range of those for which the decision holds
-            if not place.sequence.is_known:
-                expected += place.model.copy_seconds
-        self._ahead = self._sequenced = place
-        self._decided = self._joined = None
+            self._streak -= 1  # a sequence is one range of those for which the decision holds
+        self._ahead, self._decided = place, None
         self._ranges += 1
         outcome = place.runner.run_deferred(machine, first, limit)
         place.activity.deferred += 1
         place.activity.deferred_items += outcome.completed
-        self._deferred.append(DeferredRange(items, expected, alone))
-        if outcome.completed < items:
-            self._deferred.clear()
-        return _without_seconds(outcome)
-
-    def took(self, seconds: float) -> None:
-        place = self._sequenced
-        assert place is not None  # it has run there
-        self._spent += seconds
-        place.sequence.learn(self._deferred, seconds)
-        place.sequence.next_trial = 2 * self._ranges
-        place.sequence.until = place.sequence.until or 2 * self._ranges
-        activity = place.activity
-        activity.sequenced += len(self._deferred)
-        activity.sequence_expected += sum(one.expected for one in self._deferred)
-        activity.sequence_seconds += seconds
+        return record.replace(outcome, seconds=None)
 
     def write_back(self, machine: Machine) -> None:
-        place, self._ahead, self._joined = self._ahead, None, None
+        place, self._ahead = self._ahead, None
         if place is not None and place.runner is not None:
             place.runner.write_back(machine)
 
     def lost(self, reason: str) -> bool:
-        place = self._sequenced or self._last[1]
+        _, place = self._last
         self._streak = 0
         if place is self._places[0]:
             return False
@@ -376,20 +285,7 @@ class PlacedRanges(RangeRunner):
             is_cheap = most < max(PROMISING * seconds, _BUDGET * self._spent)
             if least < DUE * seconds and (is_cheap or not place.is_checked):
                 return place
-            if is_cheap and self._hoped(place, items) < DUE * seconds:
-                return place  # its arrays may not be copied again
         return None
-
-    def _hoped(self, place: LaunchPlace, items: int) -> float:
-        """Seconds that a place is expected to take, without copies where launches follow each
-        other, or where a trial with copies takes a small part of the time so far: the next ones
-        may find the arrays there."""
-        full = place.expected(items, self._in_order)
-        if not place.model.has_known_copies or place.activity.times:
-            return full
-        if self._followers.are_likely or full < _BUDGET * self._spent:
-            return min(full, place.sequence.expected(items, self._in_order))
-        return full
 
     def _wake(self, machine: Machine, items: int) -> None:
         """Request the code of places that may be quicker than the best one so far."""
@@ -404,7 +300,7 @@ class PlacedRanges(RangeRunner):
             if self._wants_all:
                 self._request(machine, number)
                 continue
-            times = self._hoped(place, items) / max(seconds, LEAST)
+            times = place.expected(items, self._in_order) / max(seconds, LEAST)
             patience = place.patience * (1.0 if times < PROMISING else _LATER)
             if times >= DUE:
                 place.activity.state = (
@@ -481,8 +377,16 @@ class PlacedRanges(RangeRunner):
         place.is_checked = not is_slow or place.was_slow
         place.was_slow = is_slow
         # Threads measure the time of items in order by themselves, from samples.
-        return _without_seconds(outcome)
+        return record.replace(outcome, seconds=None)
 
 
-def _without_seconds(outcome: RangeOutcome) -> RangeOutcome:
-    return outcome if outcome.seconds is None else record.replace(outcome, seconds=None)
+class PlacedCode(CodeWrapper):
+    """Code of a launch's loop whose items have several places."""
+
+    def __init__(self, inner: Code, ranges: PlacedRanges) -> None:
+        super().__init__(inner)
+        self._ranges = ranges
+
+    @property
+    def ranges(self) -> RangeRunner:
+        return self._ranges

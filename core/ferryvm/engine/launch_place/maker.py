@@ -21,7 +21,7 @@ from ferryvm.backend import Code
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.launch_place import calibration, model
 from ferryvm.engine.launch_place.calibration import Calibration
-from ferryvm.engine.launch_place.chooser import PlacedRanges
+from ferryvm.engine.launch_place.chooser import PlacedCode, PlacedRanges
 from ferryvm.engine.launch_place.model import CostModel
 from ferryvm.engine.launch_place.place import LaunchPlace
 from ferryvm.engine.launch_place.split import SplitRanges
@@ -29,7 +29,6 @@ from ferryvm.errors import FerryError
 from ferryvm.item_range import RangeRunner
 from ferryvm.policy import LaunchPlacing
 from ferryvm.policy.machine import cpus
-from ferryvm.wrapper import CodeWrapper
 
 if TYPE_CHECKING:
     from ferryvm.backend import Compiler
@@ -168,15 +167,3 @@ class _Models:
         if own is None or base is None:
             return model.assumed(why, threads, *self._bytes)
         return model.calibrated(own, base, self._mix, threads, has_lanes, *self._bytes)
-
-
-class PlacedCode(CodeWrapper):
-    """Code of a launch's loop whose items have several places."""
-
-    def __init__(self, inner: Code, ranges: PlacedRanges) -> None:
-        super().__init__(inner)
-        self._ranges = ranges
-
-    @property
-    def ranges(self) -> RangeRunner:
-        return self._ranges

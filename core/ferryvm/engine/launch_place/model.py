@@ -46,11 +46,6 @@ class CostModel:
     """Time of one item among few over its time in order: no range takes less. 0: it is not
     known."""
 
-    @property
-    def has_known_copies(self) -> bool:
-        """True if it has memory of its own, to which copies were measured."""
-        return self.copy_seconds > 0.0 and self.source == CALIBRATED
-
     def work(self, items: int) -> float:
         """The time of so many items, without launch and copies, over that of one in order."""
         return max(items * self.ratio, self.alone)

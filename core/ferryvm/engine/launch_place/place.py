@@ -18,7 +18,6 @@ import enum
 from collections.abc import Callable, Sequence
 
 from ferryvm.engine.launch_place.model import CostModel
-from ferryvm.engine.launch_place.sequence import SequenceTimes
 from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
 
 FAR = 2.0
@@ -62,7 +61,6 @@ class LaunchPlace:
         """A first range has shown that it is not far slower than others, or two have that it is."""
         self.was_slow = False
         """The first range took far longer than on others: it may have been cold."""
-        self.sequence = SequenceTimes(model)
         self.estimate: Callable[[Sequence[float]], float] = min
         """The time of an item, of those in the last runs."""
         self._found: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
