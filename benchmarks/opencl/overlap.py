@@ -12,7 +12,6 @@ memory, where nothing is copied, the backend is told to copy.
 from __future__ import annotations
 
 import time
-import types
 from collections.abc import Callable
 from unittest import mock
 
@@ -23,17 +22,13 @@ from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import median
 from benchmarks.opencl.part import Metrics
 from benchmarks.opencl.peer import fatal
+from benchmarks.opencl.short import copying_engine
 from benchmarks.report import Target
-from ferryvm.engine import Engine
-from ferryvm.hooks import BackendEntry, hookimpl
-from ferryvm.policy.model import build_ours
-from ferryvm.registry import Registry
-from ferryvm_backends.opencl import OpenClBackend, object_copy
+from ferryvm_backends.opencl import object_copy
 
 STEPS, QUICK_STEPS = 10_000, 10
 """Iterations of an item of the first launch."""
 
-_NAME = "copying"
 _NEVER = 1 << 60
 _TEXT = """
 (define (long item (from (array f64)) (to (array f64)) steps)
@@ -54,16 +49,7 @@ _TEXT = """
 
 def overlap(bytes_: int, steps: int, rounds: int, progress: Callable[[str], None]) -> Metrics:
     """Milliseconds of a call with copies beside kernels, and without; `bytes_`: of each array."""
-    registry, backend = Registry(), OpenClBackend(wraps=False)
-    backend.name = _NAME
-    entries = hookimpl(lambda: [BackendEntry(_NAME, lambda: backend)])
-    registry.register(types.SimpleNamespace(ferryvm_backends=entries), _NAME)
-    choice = {"name": _NAME, "background": False, "required": True}
-    rule = {"when": {"kind": "launch"}, "backends": [choice]}
-    policy = build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]})
-    both = (
-        Engine(policy=policy, registry=registry).instantiate(ferryvm.compile(_TEXT)).exports["both"]
-    )
+    both = copying_engine().instantiate(ferryvm.compile(_TEXT)).exports["both"]
     count = bytes_ // 8
     arrays = [np.zeros(count) for _ in range(4)]
     number = 0

@@ -152,7 +152,7 @@ class _ByHand:
         }
 
 
-def _engine() -> Engine:
+def copying_engine() -> Engine:
     """An engine that runs launches on the device, to which memory is copied."""
     registry, backend = Registry(), OpenClBackend(wraps=False)
     backend.name = _NAME
@@ -204,7 +204,7 @@ def short(
     device: Device, sizes: Sequence[int], rounds: int, progress: Callable[[str], None]
 ) -> Metrics:
     """Milliseconds of chains with arrays of `sizes` doubles, microseconds of a launch of items."""
-    engine, by_hand = _engine(), _ByHand(device)
+    engine, by_hand = copying_engine(), _ByHand(device)
     metrics, goals = dict[str, float | int | str](), list[Target]()
     for size in sizes:
         with fatal():
