@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ferryvm.isa.type import I64
+from ferryvm.portable.c.check import check_text
+from ferryvm.portable.c.declaration import header_text
+from ferryvm.portable.interface import Interface, Result
+
 from ..tier import sample
 from .conftest import Folder, run
 
@@ -35,6 +40,17 @@ def test_an_exported_folder_proves_itself_without_ferryvm(exported: Folder, name
 def test_sanitizers_find_nothing(exported: Folder, name: str) -> None:
     checked = run(exported(name), "make", "sanitize", "CC=clang")
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("level", sample(("-O2", "-Os", "-O3"), 1))
+def test_no_compiler_sees_an_access_out_of_bounds_in_a_harness(tmp_path: Path, level: str) -> None:
+    """The table of a function without arguments is the one that compilers see through."""
+    interface = Interface("f", (), (Result("result", I64),), {})
+    (tmp_path / "f.h").write_text(header_text(interface, "a test"), "utf-8")
+    (tmp_path / "check.c").write_text(check_text(interface), "utf-8")
+    words = "gcc -std=c11 -Wall -Wextra -Wconversion -Werror -c -o /dev/null check.c"
+    built = run(tmp_path, *words.split(), level)
+    assert built.returncode == 0, built.stdout
 
 
 @pytest.mark.parametrize("name", sample(FUNCTIONS, 5))

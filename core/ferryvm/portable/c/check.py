@@ -134,7 +134,7 @@ static void read_argument(struct value *v, size_t at)
 static void read_output(struct value *v)
 {
     size_t at = (size_t)number(10), length = (size_t)number(10);
-    if (at + 1 > ARGUMENTS || !arguments[at].is_array || length != v[at].length || v[at].same != at)
+    if (at > ARGUMENTS || !arguments[at].is_array || length != v[at].length || v[at].same != at)
         broken();
     elements(v[at].expected, arguments[at].bytes, length);
 }
@@ -207,7 +207,7 @@ static bool checked(void)
     while (next() && strcmp(word, ".") != 0) {
         if (strcmp(word, "o") == 0)
             read_output(v);
-        else if (strcmp(word, "r") == 0 && known + 1 <= RESULTS)
+        else if (strcmp(word, "r") == 0 && known != RESULTS)
             wanted[known++] = number(16);
         else
             broken();
