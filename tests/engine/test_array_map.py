@@ -71,6 +71,11 @@ def test_several_results_are_a_tuple_of_arrays() -> None:
     out = np.zeros(2), np.zeros(2, np.uint8)
     assert ferryvm.map(made.exports["two parts"], np.array([1.5, 300.0]), out=out)[1] is out[1]
     assert out[1].tolist() == [1, 44]
+    memory = np.zeros(3)
+    with pytest.raises(CallError, match=r"\(out\[1\]\) shares .* \(out\[0\]\); each result needs"):
+        ferryvm.map(
+            made.exports["two parts"], np.zeros(2), out=(memory[1:], memory.view(np.int32)[2:4])
+        )
 
 
 def test_a_reduction_has_the_stated_order() -> None:

@@ -152,6 +152,12 @@ def test_an_argument_that_is_no_kind_is_refused(tmp_path: Path, argument: object
         ferryvm.export(norm, (argument,), tmp_path / "folder")
 
 
+def test_a_number_that_is_named_by_a_text_is_refused_with_its_type() -> None:
+    wanted = "'complez': .* of a number pass the type itself, such as complex or numpy.complex64;"
+    with pytest.raises(ferryvm.UnsupportedError, match=wanted):
+        ferryvm.export(norm, ("complez",), "folder")
+
+
 @pytest.mark.parametrize(
     ("argument", "nearest"),
     [
@@ -163,7 +169,7 @@ def test_an_argument_that_is_no_kind_is_refused(tmp_path: Path, argument: object
 def test_types_of_elements_are_listed_with_the_nearest_first(
     tmp_path: Path, argument: str, nearest: str
 ) -> None:
-    with pytest.raises(ferryvm.UnsupportedError, match=f"^argument '.*'; types are {nearest}"):
+    with pytest.raises(ferryvm.UnsupportedError, match=f"^argument '.*; types are {nearest}"):
         ferryvm.export(norm, (argument,), tmp_path / "folder")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import traceback
 import warnings
 from collections.abc import Callable
@@ -159,6 +160,21 @@ def test_lambdas_and_texts_are_functions_too() -> None:
         return 2 * x
     """
     assert ferryvm.function(text)(2.5) == 5.0
+
+
+def test_a_text_is_named_by_its_function_and_the_call_that_has_it() -> None:
+    texts = [f"def f(x):\n    return {{x: {number}}}" for number in range(2)]
+    found = []
+    for text in (*texts, texts[0]):
+        with pytest.raises(UnsupportedError) as caught:
+            ferryvm.function(text)(1)
+        found.append(str(caught.value).partition(": f: ")[0])
+    line = re.search(r"<text of f, test_function\.py:(\d+)>:2$", found[0])
+    assert line is not None
+    assert f"test_function.py:{line[1]}, 2>:2" in found[1]
+    assert found[2] == found[0]
+    with pytest.raises(SyntaxError, match=r"<text, test_function\.py:\d+>, line 1"):
+        ferryvm.function("def f(:")
 
 
 @pytest.mark.parametrize(

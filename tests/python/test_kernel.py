@@ -86,7 +86,7 @@ def test_exceptions_name_line_item_and_group() -> None:
 
     with pytest.raises(IndexError, match="index 16 is out of bounds") as caught:
         ferryvm.launch(beyond, 16, XS.copy(), XS, group=8, backend="switch")
-    assert caught.value.__notes__ == ["in item 13, item 5 of group 1 of kernel beyond"]
+    assert str(caught.value).endswith(", in item 13, item 5 of group 1 of kernel beyond")
     assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "beyond"
 
 
@@ -326,9 +326,9 @@ def test_items_of_several_axes_are_named_by_their_indices() -> None:
         ferryvm.launch(collide, (2, 2), np.zeros(2), check="independence")
     with pytest.raises(IndexError, match="index 2 is out of bounds") as caught:
         ferryvm.launch(collide, (4, 2), np.zeros(2), group=(2, 2), backend="switch")
-    assert caught.value.__notes__ == [
-        "in item (2, 0), item (0, 0) of group (1, 0) of kernel collide"
-    ]
+    assert str(caught.value).endswith(
+        ", in item (2, 0), item (0, 0) of group (1, 0) of kernel collide"
+    )
 
 
 @ferryvm.kernel

@@ -68,9 +68,23 @@ def test_the_first_item_that_raises_raises() -> None:
 
     with pytest.raises(ValueError, match="math domain error") as caught:
         ferryvm.map(root, np.array([[4.0, 1.0], [-1.0, -2.0]]))
-    assert caught.value.__notes__ == ["in item 1, 0 of a map"]
+    assert str(caught.value).endswith(", in item 1, 0 of a map")
     lines = [frame.line for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert lines[-1] == "return math.sqrt(x)"
+
+
+def test_exceptions_that_are_not_python_s_have_their_arguments_and_a_note() -> None:
+    def looked_up(x):
+        if x > 1:
+            raise KeyError("x")
+        return x
+
+    with pytest.raises(KeyError) as caught:
+        ferryvm.map(looked_up, XS)
+    assert caught.value.args == ("x",)
+    assert caught.value.__notes__ == ["in item 2 of a map"]
+    with pytest.raises(AssertionError, match=r"^in item 2 of a map$"):
+        ferryvm.map(ferryvm.function("def small(x):\n    assert x < 2\n    return x"), XS)
 
 
 def test_items_that_leave_64_bits_are_finished_by_python() -> None:
@@ -83,7 +97,7 @@ def test_items_that_leave_64_bits_are_finished_by_python() -> None:
     assert "CPython ran remainder 4 times: OverflowError at line" in str(remainder.explain())
     with pytest.raises(OverflowError) as caught:
         ferryvm.map(lambda x, k: int(x) * k, XS, k=1 << 62)
-    assert caught.value.__notes__ == ["in item 2 of a map"]
+    assert str(caught.value).endswith(", in item 2 of a map")
 
 
 TABLE = np.array([1.5, 2.5, 3.5])

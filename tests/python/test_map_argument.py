@@ -92,7 +92,7 @@ def test_lists_and_arrays_of_objects_have_python_s_numbers() -> None:
     assert found.tolist() == [[11, 21], [31, 41]]
     with pytest.raises(ZeroDivisionError) as caught:
         ferryvm.map(lambda x: 1 / x, [1.0, 0.0])
-    assert caught.value.__notes__ == ["in item 1 of a map"]
+    assert str(caught.value).endswith(", in item 1 of a map")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_errors_in_masked_arrays_name_their_item() -> None:
     xs = np.ma.array([1.0, -1.0, -4.0], mask=[0, 1, 0])
     with pytest.raises(ValueError, match="math domain error") as caught:
         ferryvm.map(root, xs, 0.0)
-    assert caught.value.__notes__ == ["in item 2 of a map"]
+    assert str(caught.value).endswith(", in item 2 of a map")
     found = ferryvm.map(
         lambda x, k: int(x) * k % 7, np.ma.array([1.0, 2.0, 3.0, 4.0], mask=[0, 0, 1, 0]), k=1 << 62
     )
@@ -277,7 +277,7 @@ def test_built_in_functions_are_mapped_and_reduced() -> None:
         (
             lambda xs: ferryvm.map(lambda x: (x, -x), xs, out=(xs, xs)),
             CallError,
-            "two arrays of out share memory; each result needs its own",
+            r"out\[1\] shares memory with out\[0\]; each result needs its own array, as numpy\.empty",
         ),
         (lambda xs: ferryvm.map(lambda x: x, xs, out=[0] * 3), CallError, "an array is needed"),
         (

@@ -74,7 +74,7 @@ def test_an_exception_of_a_branch_that_was_not_seen_is_python_s() -> None:
         assert np.array_equal(ferryvm.map(checked, low), low + 1)
     with pytest.raises(ValueError, match=r"501\.0 is too large") as caught:
         ferryvm.map(checked, high)
-    assert caught.value.__notes__ == ["in item 501 of a map"]
+    assert str(caught.value).endswith(", in item 501 of a map")
 
 
 def test_functions_without_a_policy_guess_in_launches_alone() -> None:

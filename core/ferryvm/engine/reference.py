@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -459,12 +460,21 @@ def _overlap(places: Sequence[Place], first: int, second: int | None) -> CallErr
     other, copied = "an array that the program has", one
     if second is not None:
         other = places[second].name.rpartition(": ")[2]
-        if one.given.startswith("out"):  # results in a copy of it would be lost
+        if _is_result(one) and _is_result(places[second]):
+            return CallError(
+                f"{one.name} shares memory with {other}; each result needs its own array"
+            )
+        if _is_result(one):  # results in a copy of it would be lost
             copied = places[second]
     return CallError(
         f"{one.name} shares memory with {other}; arrays may only if all are read-only and begin "
         f"apart: {copied.verb} {copied.given}.copy()"
     )
+
+
+def _is_result(place: Place) -> bool:
+    """True for an array that gets results of a map."""
+    return re.search(r"\(out(\[\d+\])?\)$", place.name) is not None
 
 
 class Passing:

@@ -142,9 +142,17 @@ def _example(value: object) -> object:
 def _no_array(text: str, name: str) -> UnsupportedError:
     """The error for a text that stands for no array, with the types of elements, nearest first."""
     allowed = by_likeness(name, (*DTYPES, *PAIRS))
+    types = f"types are {', '.join(allowed)}"
+    if "[" not in text:
+        python = by_likeness(name, [each.__name__ for each in _EXAMPLES])[0]
+        number = f"pass the type itself, such as {python} or numpy.{allowed[0]}"
+        return UnsupportedError(
+            f"argument {text!r}: a text stands for an array, such as '{allowed[0]}[:]'; of a number "
+            f"{number}; {types}"
+        )
     return UnsupportedError(
         f"argument {text!r}: a type of elements is expected with a colon for each dimension, such as"
-        f" '{allowed[0]}[:]'; types are {', '.join(allowed)}"
+        f" '{allowed[0]}[:]'; {types}"
     )
 
 

@@ -192,7 +192,7 @@ def test_an_item_that_fails_leaves_elements_as_before_the_launch(
     with pytest.raises(ZeroDivisionError) as caught:
         kernels.divide(two, one)
     assert again == [False]
-    assert caught.value.__notes__ == ["in item 77 of kernel divided"]
+    assert str(caught.value).endswith(", in item 77 of kernel divided")
     before, found = reversed_(7000 // XS), np.array(two)
     assert found[:77].tolist() == [1] * 77
     assert found[77] == before[77]

@@ -208,7 +208,7 @@ def test_a_trap_inside_a_group_finds_all_on_the_host(warm: _On) -> None:
     warm.launch(warm.reverse, x, x)
     with pytest.raises(IndexError, match="4096 is out of bounds") as caught:
         warm.launch(warm.picked, out, x, index)
-    assert caught.value.__notes__ == ["in item 77, item 5 of group 9 of kernel picked"]
+    assert str(caught.value).endswith(", in item 77, item 5 of group 9 of kernel picked")
     assert np.array_equal(x, reversed_(XS))
     assert np.asarray(out)[:72].all()
     launched = warm.picked.explain()

@@ -10,13 +10,10 @@ A version is a program for the kinds of the arguments, and for the values of the
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
 import inspect
-import linecache
 import sys
-import textwrap
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -36,6 +33,7 @@ from ferryvm.python.compiled.compiled_version import Version
 from ferryvm.python.compiled.pause import MOST_FRAMES
 from ferryvm.python.compiled.program import Unit
 from ferryvm.python.definition.annotation import disagreement
+from ferryvm.python.definition.defined_text import defined
 from ferryvm.python.definition.dependency import Dependencies
 from ferryvm.python.definition.free_name import NO_NAMES, FreeNames
 from ferryvm.python.definition.given_function import GivenFunctions
@@ -498,19 +496,3 @@ def function(
     if isinstance(function, str):
         function = defined(function)
     return PythonFunction(function, backend, policy, strict)
-
-
-def defined(text: str, names: Mapping[str, Any] | None = None) -> types.FunctionType:
-    """The last function that a text defines. `names`: of its module."""
-    text = textwrap.dedent(text).strip("\n")
-    tree = ast.parse(text)
-    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    if not functions:
-        raise UnsupportedError("the text defines no function; it must begin with def")
-    file = f"<ferryvm {hash(text) & 0xFFFFFFFF:08x}>"
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    names_of_module: dict[str, Any] = {"__name__": file, **(names or {})}
-    exec(compile(tree, file, "exec"), names_of_module)  # noqa: S102  # what the caller wrote
-    found = names_of_module[functions[-1]]
-    assert isinstance(found, types.FunctionType)
-    return found

@@ -55,6 +55,18 @@ def too_deep(error: TrapError, site: Site, most: int) -> RecursionError:
     return raised.with_traceback(_chained(map(_entry, *zip(*places, strict=True))))
 
 
+def add_place(error: Exception, where: str) -> None:
+    """Add the place of an item to the message of an exception of Python; to others, whose messages
+    and arguments belong to the program, as a note."""
+    is_python = type(error).__module__ == "builtins"
+    if is_python and not error.args:
+        error.args = (where,)
+    elif is_python and error.args == (str(error),):
+        error.args = (f"{error.args[0]}, {where}",)
+    else:
+        error.add_note(where)
+
+
 def caught_error(site: Site, *calls: Site) -> BaseException:
     """The exception that compiled code has caught, with the line that raised it, and that of the
     call in the function that has caught it; those of calls between these are not known."""

@@ -23,7 +23,7 @@ from ferryvm.python.compiled.pause import PausedFrame
 from ferryvm.python.compiled.program import Unit
 from ferryvm.python.control_flow.kernel_source import Layout
 from ferryvm.python.definition.free_name import FreeNames
-from ferryvm.python.definition.raised import StatementError, site_of
+from ferryvm.python.definition.raised import StatementError, add_place, site_of
 from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.definition.site import Site
 from ferryvm.python.fault import UnsupportedError
@@ -191,7 +191,7 @@ class LaunchedKernel(PythonFunction[..., None]):
             raise self._missed(site)
         except Exception as raised:
             if where:
-                raised.add_note(f"in {where} of kernel {self.__name__}")
+                add_place(raised, f"in {where} of kernel {self.__name__}")
             raise
 
     def _missed(self, site: Site) -> Exception:

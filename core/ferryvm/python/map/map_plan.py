@@ -26,7 +26,7 @@ from ferryvm.python.call.continuation import resume
 from ferryvm.python.call.function import PythonFunction
 from ferryvm.python.call.interruption import MapInterrupted, left_by, unless_it_goes_on
 from ferryvm.python.compiled.pause import PausedFrame
-from ferryvm.python.definition.raised import StatementError, site_of
+from ferryvm.python.definition.raised import StatementError, add_place, site_of
 from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.definition.site import Site
 from ferryvm.python.map.progress import shown_progress
@@ -400,7 +400,7 @@ class MapPlan:
                     what = f"a result is {shown(each)}, which does not fit into {result.dtype}"
                     raise OverflowError(f"map of {self.name}: {what}") from None
         except Exception as error:
-            error.add_note(where)
+            add_place(error, where)
             raise
 
     def _unequal(self, values: Sequence[Any]) -> CallError:
@@ -457,8 +457,11 @@ class MapPlan:
             if not result.flags.c_contiguous:
                 raise fault(self._of, "out is not contiguous; pass numpy.ascontiguousarray(out)")
         for number, result in enumerate(given):
-            if any(np.may_share_memory(result, each) for each in given[:number]):
-                raise fault(self._of, "two arrays of out share memory; each result needs its own")
+            for before, each in enumerate(given[:number]):
+                if np.may_share_memory(result, each):
+                    what = f"out[{number}] shares memory with out[{before}]"
+                    made = f"numpy.empty({shape}, numpy.{result.dtype.name})"
+                    raise fault(self._of, f"{what}; each result needs its own array, as {made}")
         return given
 
 

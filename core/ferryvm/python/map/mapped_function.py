@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferryvm.failure import shown
-from ferryvm.python.call.function import PythonFunction, defined
+from ferryvm.python.call.function import PythonFunction
+from ferryvm.python.definition.defined_text import defined
 from ferryvm.python.definition.given_function import is_function
 from ferryvm.python.definition.source import CALLING
 from ferryvm.python.group.kernel import Kernel
