@@ -16,7 +16,7 @@ from ferryvm.engine import launching, thread_pool
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
 from ferryvm.engine.execution import Execution
-from ferryvm.engine.installed_launch import LaunchActivity
+from ferryvm.engine.installed_launch import SAMPLES_LEFT, LaunchActivity
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.team import Team
@@ -289,6 +289,14 @@ def test_without_a_thread_items_run_in_order(
     assert len(launched) == 1
     (activity,) = activities(execution)
     assert "out of memory" in activity.stopped
+
+
+def test_items_that_all_leave_run_in_order_after_some_samples() -> None:
+    execution = started(BODIES["prints always"], threads=2)
+    assert len(execution.run().output) == 4 * sum(len(str(item)) + 1 for item in range(600))
+    (activity,) = activities(execution)
+    assert "has to be done in order" in activity.stopped
+    assert activity.exits == SAMPLES_LEFT
 
 
 PROFILED = """

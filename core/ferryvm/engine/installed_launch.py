@@ -30,6 +30,9 @@ again."""
 _MOST_SUSPENSION = 0.1
 """The share of a launch's work that this may take, for one guard."""
 
+SAMPLES_LEFT = 16
+"""Samples that items end by leaving after which it shows whether more items are done than leave."""
+
 LEAST = 1e-12
 """The least time of an item, so that words are finite."""
 
@@ -99,7 +102,10 @@ class InstalledLaunch:
         self.started = 0
         """Items that have begun out of order, or in samples."""
         self.disturbed = 0, 0.0
-        """Items and seconds of samples that failed guards ended, since the last that counted."""
+        """Items and seconds of samples that an item ended by leaving, since the last that counted."""
+        self.left = self.done = 0
+        """Samples that an item ended by leaving for what has to be done in order; items done in
+        them."""
         self.in_order: Callable[[int], int] = ENTRY(code.address)
         self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.followed = self.alone = 0
@@ -136,11 +142,19 @@ class InstalledLaunch:
         return self.guesses.is_many(failures) and SUSPENSION * failures > most
 
     def timed(self, items: int, seconds: float, sample: float) -> None:
-        """Note the time of a sample of items that a failed guard ended: several such are one."""
+        """Note the time of the items of a sample that the next one ended by leaving: several such
+        samples are one."""
         self.disturbed = self.disturbed[0] + items, self.disturbed[1] + seconds
         if self.disturbed[0] and self.disturbed[1] >= sample:
             self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], LEAST)
             self.gain, self.disturbed = None, (0, 0.0)
+
+    def has_left(self, items: int) -> bool:
+        """Note a sample that an item ended by leaving for what has to be done in order, after so
+        many that were done; True if most items of such samples leave."""
+        self.left += 1
+        self.done += items
+        return self.left >= SAMPLES_LEFT and self.done <= self.left
 
     def may_be_followed(self, machine: Machine, interlude: Interlude, items: int) -> bool:
         """True if results of so many items may stay on a device, and it is likely that another

@@ -58,6 +58,11 @@ SLICE = 2.0
 """Seconds of work, of all cores together, that run out of order at once: a trap, an exception or a
 host call of an item takes effect after that at the latest, however many items there are."""
 
+_IN_ORDER = "most items do what has to be done in order, or none could begin"
+
+_INTERRUPTIONS = frozenset({Status.INTERRUPTED, Status.TRAP, Status.FUEL})
+"""Statuses that say nothing about what most items do."""
+
 _Run = Callable[[Machine, int, int], RangeOutcome]
 
 
@@ -366,7 +371,7 @@ class Launches:
             return Status.INTERRUPTED
         activity.expected += expected * outcome.completed / (limit - first)
         if outcome.completed <= outcome.suspended - failed:
-            self._stop(launch, "most items do what has to be done in order, or none could begin")
+            self._stop(launch, _IN_ORDER)
         elif outcome.completed and not is_paced:
             if outcome.seconds:
                 launch.measure(outcome.seconds / outcome.completed)
@@ -397,7 +402,7 @@ class Launches:
         control, operands = machine.control, launch_operands(machine.control)
         sp, fp, launches = control.sp, control.fp, control.launches
         record_ = operands.record
-        sample = self._sample and max(self._sample, launch.ranges.sample_seconds)
+        sample = self._sample_of(launch)
         size = tried or 1
         while True:
             size = min(size, limit - next_)
@@ -417,8 +422,8 @@ class Launches:
                     control.pc = launch.pc
             launch.failed(operands.next - next_, {} if is_done else {control.pc: 1})
             if not is_done or status != Status.LEAVE:
-                if control.pc in launch.guesses.branches:
-                    launch.timed(operands.next - next_ - 1, seconds, sample)
+                if status not in _INTERRUPTIONS:
+                    self._note_left(launch, control.pc, operands.next - next_ - 1, seconds)
                 control.status = status
                 return Status(status)
             next_ += size
@@ -429,6 +434,16 @@ class Launches:
                 launch.gain = None
                 return None
             size *= 2
+
+    def _sample_of(self, launch: InstalledLaunch) -> float:
+        """Seconds after which the time of a launch's items is known."""
+        return self._sample and max(self._sample, launch.ranges.sample_seconds)
+
+    def _note_left(self, launch: InstalledLaunch, pc: int, items: int, seconds: float) -> None:
+        """Note a sample of so many items, which the next one ended by leaving at `pc`."""
+        launch.timed(items, seconds, self._sample_of(launch))
+        if pc not in launch.guesses.branches and launch.has_left(items):
+            self._stop(launch, _IN_ORDER)
 
 
 def _not_resident(ranges: RangeRunner, residency: Residency) -> str:
