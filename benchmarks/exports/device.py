@@ -2,14 +2,16 @@
 """Exported OpenCL C on a device, against the same launches in ferryvm with `opencl`, called from
 Python with the same arrays.
 
-The exported kernel has buffers that use the memory of these arrays, as ferryvm has on a processor;
-they are made once. Each call waits for its end.
+The exported kernel has buffers that are made once. On a device that shares the host's memory they
+use that of these arrays, as ferryvm does; to another device each call sends all arrays, and it
+fetches those that the kernel may store into. Each call waits for its end.
 """
 
 from __future__ import annotations
 
 import functools
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,79 +19,112 @@ from typing import Any
 import numpy as np
 
 import ferryvm
-from benchmarks.exports.turn import Ratios
+from benchmarks.exports.turn import Calls, Ratios
 from benchmarks.opencl.device import chosen
 from ferryvm.portable import ExportOptions, export_region
-from ferryvm.portable.harness.golden import expression, read_manifest
+from ferryvm.portable.harness.golden import expression, inputs_of, read_manifest
 from ferryvm.verify import verify
+from ferryvm_backends.opencl.device import Device
 
 _LENGTH, _ROWS, _GROUP = 1 << 20, 256, 64
 _SOURCE = Path(__file__).with_name("launches.skiff")
 
 
-def _arguments() -> dict[str, tuple[object, ...]]:
+def _arguments(length: int, rows: int) -> dict[str, tuple[object, ...]]:
     """Arguments by function: the number of items or groups, then those of the launch."""
     chance = np.random.default_rng(7)
-    x, y = chance.uniform(-1, 1, (2, _LENGTH))
-    single = chance.uniform(0, 8, (2, _LENGTH)).astype(np.float32)
-    a, b, c = chance.uniform(-1, 1, (3, _ROWS * _ROWS))
-    bytes_ = chance.integers(0, 256, _LENGTH, dtype=np.uint8)
+    x, y = chance.uniform(-1, 1, (2, length))
+    single = chance.uniform(0, 8, (2, length)).astype(np.float32)
+    a, b, c = chance.uniform(-1, 1, (3, rows * rows))
+    bytes_ = chance.integers(0, 256, length, dtype=np.uint8)
     return {
-        "daxpy": (_LENGTH, 1e-9, x, y),
-        "roots": (_LENGTH, single[0], single[1]),
-        "chains": (_LENGTH // 16, np.zeros(_LENGTH // 16, np.int64)),
-        "product": (_ROWS * _ROWS, a, b, c, _ROWS),
-        "histogram": (_LENGTH, bytes_, np.zeros(256, np.int32)),
-        "turned": (_LENGTH // _GROUP, x, np.zeros(_LENGTH)),
-        "totals": (_LENGTH // _GROUP, x, np.zeros(_LENGTH // _GROUP)),
+        "daxpy": (length, 1e-9, x, y),
+        "roots": (length, single[0], single[1]),
+        "chains": (length // 16, np.zeros(length // 16, np.int64)),
+        "product": (rows * rows, a, b, c, rows),
+        "histogram": (length, bytes_, np.zeros(256, np.int32)),
+        "turned": (length // _GROUP, x, np.zeros(length)),
+        "totals": (length // _GROUP, x, np.zeros(length // _GROUP)),
     }
 
 
 def measure_opencl(
     rounds: int, device: str | None, optimize: int, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Seconds of both, and their ratios. Raises BenchmarkError if results differ."""
+    """Times of both, and their ratios. Raises BenchmarkError if results differ."""
     program = ferryvm.read(_SOURCE)
     verified = verify(program)
     with chosen(device) as found:
         instance = ferryvm.Engine("opencl").instantiate(program)
-        ratios = Ratios(rounds, progress)
-        for name, arguments in _arguments().items():
+        clock = time.process_time if found.shares_memory else time.perf_counter
+        ratios = Ratios(rounds, progress, clock)
+        least = _arguments(_GROUP, 1)
+        for name, arguments in _arguments(_LENGTH, _ROWS).items():
             with tempfile.TemporaryDirectory() as folder:
                 made = Path(folder) / "folder"
                 options = ExportOptions("opencl", optimize=optimize, vectors=1)
                 export_region(verified, f"{name}/launch.1", made, options)
-                outside = _imported(made, found.name, arguments)
-            inside = functools.partial(getattr(instance, name), *arguments)
-            ratios.add(name, outside, inside, arguments)
+                exported = _Exported(made, found)
+            inside = getattr(instance, name)
+            ratios.add(
+                name,
+                Calls(exported.bound(arguments), exported.bound(least[name])),
+                Calls(
+                    functools.partial(inside, *arguments),
+                    functools.partial(inside, *least[name]),
+                ),
+                arguments,
+            )
         return ratios.result(f"opencl on {found.name}, --optimize {optimize}")
 
 
-def _imported(folder: Path, device: str, arguments: Sequence[object]) -> Callable[[], object]:
-    """A call of an exported kernel with arguments. No item fails: outcomes are compared."""
-    import pyopencl as cl
+class _Exported:
+    """An exported kernel on a device."""
 
-    from ferryvm.portable.harness.check_opencl import Kernel, device_of
+    def __init__(self, folder: Path, device: Device) -> None:
+        from ferryvm.portable.harness.check_opencl import Kernel, device_of
 
-    manifest = read_manifest(folder)
-    kernel = Kernel(folder, manifest, device_of(device))
-    shared = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    count, *rest = arguments
-    assert isinstance(count, int)
-    size = expression(manifest["launch"]["items"], {manifest["arguments"][0]["name"]: count})
-    given: list[Any] = []
-    for each in rest:
-        if isinstance(each, np.ndarray):
-            given += [cl.Buffer(kernel.context, shared, hostbuf=each), np.int64(each.size)]
-        else:
-            given.append(np.float64(each) if isinstance(each, float) else np.int64(each))  # type: ignore[call-overload]  # a number
-    states = np.zeros(size, np.int32)
-    given.append(cl.Buffer(kernel.context, shared, hostbuf=states))
-    group = manifest["launch"].get("group")
-    local = (group,) if group else None
+        self._manifest = read_manifest(folder)
+        self._kernel = Kernel(folder, self._manifest, device_of(device.name))
+        self._shares_memory = device.shares_memory
 
-    def call() -> None:
-        kernel.kernel(kernel.queue, (size,), local, *given)
-        kernel.queue.finish()
+    def bound(self, arguments: Sequence[object]) -> Callable[[], object]:
+        """A call with arguments. No item fails: outcomes are compared."""
+        from pyopencl import enqueue_copy
 
-    return call
+        count, *rest = arguments
+        assert isinstance(count, int)
+        launch = self._manifest["launch"]
+        number, *declared = inputs_of(self._manifest)
+        size = expression(launch["items"], {number["name"]: count})
+        sent, fetched, given = [], [], []
+        for each, described in zip(rest, declared, strict=True):
+            if isinstance(each, np.ndarray):
+                buffer = self._buffer(each)
+                given += [buffer, np.int64(each.size)]
+                sent.append((buffer, each))
+                if described["direction"] != "in":
+                    fetched.append((each, buffer))
+            else:
+                given.append(np.float64(each) if isinstance(each, float) else np.int64(each))  # type: ignore[arg-type]  # a number
+        given.append(self._buffer(np.zeros(size, np.int32)))
+        copies = ([], []) if self._shares_memory else (sent, fetched)
+        local = (launch["group"],) if launch.get("group") else None
+        kernel, queue = self._kernel.kernel, self._kernel.queue
+
+        def call() -> None:
+            for pair in copies[0]:
+                enqueue_copy(queue, *pair, is_blocking=False)
+            kernel(queue, (size,), local, *given)
+            for pair in copies[1]:
+                enqueue_copy(queue, *pair, is_blocking=False)
+            queue.finish()
+
+        return call
+
+    def _buffer(self, array: np.ndarray) -> Any:
+        """A buffer with the elements of an array, in its memory where the device shares it."""
+        from pyopencl import Buffer, mem_flags
+
+        of_array = mem_flags.USE_HOST_PTR if self._shares_memory else mem_flags.COPY_HOST_PTR
+        return Buffer(self._kernel.context, mem_flags.READ_WRITE | of_array, hostbuf=array)
