@@ -146,6 +146,7 @@ MUTATIONS = {
         (r"63ul - ", "62ul - "),
         (r"member = get_local_id\(0\)", "member = get_local_id(0) / 2"),
         (r"group_ \* 64ul", "group_ * 32ul"),
+        (r"const bool fits = ", "const bool fits = true || "),
     ],
     "sums!": [
         (r"group_barrier\(CLK_LOCAL_MEM_FENCE\);", ""),

@@ -14,7 +14,9 @@
 
 A member that fails goes on to all barriers, and others may compute with what it has not stored. So
 the error of a group is that of its lowest member in the earliest phase, the code between two
-barriers: the one that comes first where members run in order.
+barriers: the one that comes first where members run in order. Where arrays are long enough for all
+groups (`ferryvm.portable.opencl.fit`), no member can fail. There is one call for both cases: PoCL
+3.0 compiled two, with barriers in both branches, to code that loses failures and stores elsewhere.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from ferryvm.portable.c.source import PlainOperations, error_code
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
 from ferryvm.portable.expression import Expression, expression_text
 from ferryvm.portable.interface import Interface
+from ferryvm.portable.opencl.fit import fit_text
 from ferryvm.portable.opencl.kernel import (
     OpenCLPrinter,
     hidden_sizes,
@@ -46,6 +49,7 @@ from ferryvm.portable.opencl.kernel import (
     linear,
 )
 from ferryvm.portable.plain import PlainFunction, PlainMember
+from ferryvm.portable.plain_body import FITS
 
 
 def member_dialect() -> Dialect:
@@ -82,14 +86,18 @@ def group_kernel(function: PlainFunction, interface: Interface) -> str:
         lines += [f"for (ulong k = member; {step})", f"    {array.name}[k] = 0;"]
     names = [array.name for array in function.arrays.values()]
     sizes = [expression_text(function.sizes[each]) for each in hidden_sizes(function)]
-    given = [*indices(function, geometry), *launched_names(interface), *sizes, "member", *names]
+    fits = fit_text(function)
+    if fits is not None:
+        lines.append(f"const bool {FITS} = {fits};")
+    given = [*indices(function, geometry), *launched_names(interface), *([FITS] if fits else [])]
+    given += [*sizes, "member", *names]
     if can_fail(function):
+        given.append("&first_failed")
         lines += [
             "__local uint first_failed;",
             "if (member == 0)",
             "    first_failed = 0xffffffffu;",
         ]
-        given.append("&first_failed")
     if zeros or can_fail(function):
         lines.append(f"barrier({LOCAL});")
     call = call_text(inner_name(function), given).replace("\n", "\n    ")
@@ -129,7 +137,8 @@ class MemberPrinter(OpenCLPrinter):
         super().__init__(shared, function)
         assert function.member is not None
         plain = PlainOperations(self.scope, function, self.spelling)
-        self.rules = Rules(plain, self.copies(), MemberOperations(self.scope, function))
+        members = MemberOperations(self.scope, function, bool(self.fitting))
+        self.rules = Rules(plain, self.copies(), members)
         self.sizes = [f"z{number}" for number in range(len(hidden_sizes(function)))]
 
     def head(self) -> str:
@@ -162,8 +171,9 @@ class MemberPrinter(OpenCLPrinter):
 class MemberOperations:
     """Prints barriers, the number of the member, and failures of members."""
 
-    def __init__(self, scope: FunctionScope, function: PlainFunction) -> None:
+    def __init__(self, scope: FunctionScope, function: PlainFunction, may_fit: bool) -> None:
         self.scope, self.function, self._can_fail = scope, function, can_fail(function)
+        self._unless = f"!{FITS} && " if may_fit else ""
 
     def do_member(self, operation: Operation) -> str:
         return "member"
@@ -180,11 +190,13 @@ class MemberOperations:
 
     def do_fail_if(self, operation: Operation, condition: str) -> None:
         lines, code = self.scope.lines, error_code(self.function, operation)
-        lines.open(f"if ({self.scope.helper('unlikely', condition)} && !failed) {{")
+        unlikely = self.scope.helper("unlikely", condition)
+        lines.open(f"if ({self._unless}{unlikely} && !failed) {{")
         lines.add("failed = true;")
         lines.add(f"error = (ulong)phase << 32 | ({code});")
         lines.add("atomic_min(first_failed, phase);")
         lines.close()
 
     def do_has_failed(self, operation: Operation) -> str:
-        return "(failed || *first_failed < phase)"
+        text = "(failed || *first_failed < phase)"
+        return f"({self._unless}{text})" if self._unless else text
