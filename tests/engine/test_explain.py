@@ -201,8 +201,10 @@ def test_a_compiler_asked_for_by_name_is_explained_as_a_policy() -> None:
     assert [share.backend for share in explanation.shares] == ["llvm", "threaded"]
 
 
-@pytest.mark.parametrize("backend", ["llvm", "vliw"])
+@pytest.mark.parametrize("backend", ["llvm", "vliw", "cc"])
 def test_groups_that_code_left_in_the_middle_are_counted(backend: str) -> None:
+    if backend == "cc":
+        pytest.importorskip("ferryvm_cc")
     tried = [each for one in explained(backend, text=GROUPS).regions for each in one.tried]
     assert sum(each.unfinished for each in tried) == 1  # of five groups one prints
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of a launch's groups, run by a kernel for their sizes."""
+"""Ranges of a launch's groups, run by a kernel for their sizes.
+
+The last group of a launch may have fewer members than the others. It is put off: the record has it,
+so it is a range of its own, for which there is another kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ import contextlib
 from collections.abc import Callable, Hashable, Mapping
 
 from ferryvm.backend import BackendError
-from ferryvm.ir.member.size import Leaf, LeafKind
+from ferryvm.ir.member.size import Leaf, LeafKind, members_of
 from ferryvm.ir.member.value_range import MOST_GROUPS
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.launch import put_off
 from ferryvm.machine.state import Machine
 from ferryvm.residency import Residency
 from ferryvm_backends.opencl.group.slice import DoubtError, GroupSlices
@@ -64,12 +69,12 @@ class GroupRanges(RangeRunner):
         return next((runner.deferral for runner in self.runners), None)
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        return self._run(machine, limit, lambda runner: runner.run(machine, first, limit))
+        return self._run(machine, first, limit, lambda runner, end: runner.run(machine, first, end))
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         try:
             return self._run(
-                machine, limit, lambda runner: runner.run_deferred(machine, first, limit)
+                machine, first, limit, lambda runner, end: runner.run_deferred(machine, first, end)
             )
         except BackendError:  # also those of earlier launches, if no runner has begun
             self.runners[0].drop_results(machine)
@@ -78,37 +83,55 @@ class GroupRanges(RangeRunner):
     def run_resident(
         self, machine: Machine, first: int, limit: int, residency: Residency
     ) -> RangeOutcome:
-        return self._run(
-            machine, limit, lambda runner: runner.run_resident(machine, first, limit, residency)
-        )
+        def run(runner: GroupSlices, end: int) -> RangeOutcome:
+            return runner.run_resident(machine, first, end, residency)
+
+        return self._run(machine, first, limit, run, is_resident=True)
 
     def write_back(self, machine: Machine) -> None:
         if self._last is not None:
             self._last.write_back(machine)
 
     def _run(
-        self, machine: Machine, limit: int, run: Callable[[GroupSlices], RangeOutcome]
+        self,
+        machine: Machine,
+        first: int,
+        limit: int,
+        run: Callable[[GroupSlices, int], RangeOutcome],
+        is_resident: bool = False,
     ) -> RangeOutcome:
+        """Run the groups from `first` on that have as many members as that; the others are put off,
+        or run in order where there have been too many sizes."""
         if limit > MOST_GROUPS:
             raise BackendError(f"a launch has {limit} groups; the most is {MOST_GROUPS}")
         control, stack = machine.control, machine.memory.stack
         end = control.sp - LAUNCH_WORDS
         words = [int(word) for word in stack[end - self._arguments : end]]
-        values = tuple(self._value(machine, leaf, words) for leaf in self._leaves)
+        values, end = self._values(machine, first, words), limit
+        for leaf in self._leaves:
+            if leaf.of is not None:
+                count, size = self._counts(machine, leaf.of, words)
+                end = min(end, max(first + 1, count // size if size > 0 else 0))
         runner = self._runner_for(values, values in self._exact)
         if not is_short(runner.bounds, words):
             self._exact.add(values)
             runner = self._runner_for(values, True)
+        if end < limit:
+            if is_resident:  # all of them are wanted at once
+                return RangeOutcome(0, 0, None)
+            if self._may_have(self._values(machine, end, words)):
+                put_off(machine, end, limit)
+                limit = end
         try:
-            return run(runner)
+            return run(runner.up_to(end), limit)
         except DoubtError:
             self._exact.add(values)
-        return run(self._runner_for(values, True))
+        return run(self._runner_for(values, True).up_to(end), limit)
 
     def _runner_for(self, values: tuple[int, ...], is_exact: bool) -> GroupSlices:
         found = self._made.get((values, is_exact))
         if found is None:
-            if len({sizes for sizes, _ in self._made} | {values}) > _MOST_SIZES:
+            if not self._may_have(values):
                 raise BackendError(f"its groups have had more than {_MOST_SIZES} sizes")
             try:
                 found = self._make(dict(zip(self._leaves, values, strict=True)), is_exact)
@@ -119,6 +142,27 @@ class GroupRanges(RangeRunner):
             raise found
         self._last = found
         return found
+
+    def _may_have(self, values: tuple[int, ...]) -> bool:
+        """True if a runner for some values is there, or may be made."""
+        return len({sizes for sizes, _ in self._made} | {values}) <= _MOST_SIZES
+
+    def _values(self, machine: Machine, group: int, words: list[int]) -> tuple[int, ...]:
+        """The values of leaves for a group."""
+        found = []
+        for leaf in self._leaves:
+            if leaf.of is None:
+                found.append(self._value(machine, leaf, words))
+            else:
+                found.append(members_of(group, *self._counts(machine, leaf.of, words)))
+        return tuple(found)
+
+    def _counts(
+        self, machine: Machine, leaves: tuple[Leaf, Leaf], words: list[int]
+    ) -> tuple[int, int]:
+        """The number of items of all groups, and that of a group."""
+        count, size = (signed(I64, self._value(machine, leaf, words)) for leaf in leaves)
+        return count, size
 
     @staticmethod
     def _value(machine: Machine, leaf: Leaf, words: list[int]) -> int:
@@ -134,3 +178,5 @@ class GroupRanges(RangeRunner):
                 assert machine.objects is not None  # the program has launches
                 place = (reference + LENGTH_OFFSET) // WORD_BYTES
                 return int(machine.objects.space.words[place])
+            case LeafKind.MEMBERS:
+                raise ValueError("it depends on the group")

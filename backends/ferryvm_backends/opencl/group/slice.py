@@ -80,6 +80,8 @@ class GroupSlices(ItemRanges):
     """False if groups of the first slice that fail are to raise DoubtError."""
     _groups = 0
     """Groups of the next slice."""
+    _even = 0
+    """The first group that has fewer members; it runs in order, as all behind it."""
     _has_run = False
     _checked: Mapping[tuple[int, ...] | None, tuple[int, int]] = MappingProxyType({})
     """By the states of the last launches, ranges of groups that the check has found no fault in."""
@@ -91,6 +93,11 @@ class GroupSlices(ItemRanges):
     """The last range that was so twice."""
     _least = math.inf
     """Seconds that it takes on an idle machine, at most."""
+
+    def up_to(self, group: int) -> GroupSlices:
+        """The same, for a range of which groups from that one on have fewer members."""
+        self._even = group
+        return self
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         direct = self._direct
@@ -202,6 +209,7 @@ class GroupSlices(ItemRanges):
         most, wanted_seconds = self._layout.slice, _SECONDS[self._memory.wraps]
         self._groups = self._groups or _FIRST * self._units
         left_out: list[tuple[int, int]] = []
+        uneven, limit = (min(self._even, limit), limit), min(self._even, limit)
         while first < limit and not found.is_stopped:
             end = min(first + min(self._groups, most), limit)
             began = time.perf_counter()
@@ -236,7 +244,7 @@ class GroupSlices(ItemRanges):
             first = end
         if first < limit:
             found.open.append((first, limit))
-        groups = [group for one, two in left_out for group in range(one, two)]
+        groups = [group for one, two in (*left_out, uneven) for group in range(one, two)]
         first_ones, others = groups[:_MOST_SUSPENDED], groups[_MOST_SUSPENDED:]
         found.open += [(group, group + 1) for group in others]
         if first_ones:

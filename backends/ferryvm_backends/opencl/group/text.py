@@ -85,7 +85,7 @@ def group_leaves(items: Region, options: Options) -> tuple[Leaf, ...]:
 
     module = lift(items, False, options.unseen, (), True, {}, options.known, False)
     try:
-        return leaves(_one(module, items)[0], items.verified.program)
+        return leaves(_one(module, items)[0], items.verified.program, uneven=True)
     except UngroupedError as error:
         raise _refused(error) from None
 

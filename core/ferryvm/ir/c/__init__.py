@@ -17,6 +17,7 @@ from ferryvm.ir.c.context import (
     INSTRUCTIONS,
     NANOSECONDS,
     STACK,
+    UNFINISHED,
     Choices,
 )
 from ferryvm.ir.c.dialect import Dialect
@@ -32,6 +33,7 @@ __all__ = [
     "INSTRUCTIONS",
     "NANOSECONDS",
     "STACK",
+    "UNFINISHED",
     "Choices",
     "Dialect",
     "Resumed",

@@ -41,7 +41,9 @@ STACK = 3
 """Index in `ACTIVITY`: bytes of native stack for the code's frames; the loader writes it."""
 CROWDED = 4
 """Index in `ACTIVITY`: entries that returned at once for lack of native stack."""
-FAILURES = 5
+UNFINISHED = 5
+"""Index in `ACTIVITY`: groups left in the middle."""
+FAILURES = 6
 """Index in `ACTIVITY` of the first guard's failures; the other guards' follow."""
 
 Describe = Callable[[int, int], list[str]]

@@ -12,6 +12,7 @@ from ferryvm.ir.c.context import (
     FAILURES,
     GUARD_SHIFT,
     HOST_STACK_LIMIT,
+    UNFINISHED,
     result_type,
 )
 from ferryvm.ir.c.scope import FunctionScope
@@ -98,6 +99,7 @@ class SideExits:
         given = [self.scope.dialect.passed, self.scope.base("frame"), region]
         given += [self._in_state(value) for value in phase.values]
         self.scope.lines.add(f"{name}({', '.join(given)});")
+        self.scope.lines.add(f"++{ACTIVITY}[{UNFINISHED}];")
 
     def _in_state(self, value: Value) -> str:
         if isinstance(value, Virtual):

@@ -31,6 +31,7 @@ from ferryvm.ir.c import (
     INSTRUCTIONS,
     NANOSECONDS,
     STACK,
+    UNFINISHED,
 )
 from ferryvm.machine.host_stack import frame_bytes
 
@@ -124,4 +125,5 @@ class RegionCode(Code):
             {pc: words[FAILURES + number] for number, pc in enumerate(self.guards)},
             crowded=words[CROWDED],
             stack=words[STACK],
+            unfinished=words[UNFINISHED],
         )
