@@ -9,47 +9,30 @@ from collections.abc import Iterable
 from ferryvm.errors import FerryError
 from ferryvm.ir.c.c11 import C11
 from ferryvm.ir.c.opencl import plain_opencl
+from ferryvm.ir.c.opencl_atomic import group_atomics
+from ferryvm.isa.trap import Trap
+from ferryvm.portable.c.check import NAMES
+from ferryvm.portable.c.processor import CLONED
+from ferryvm.portable.reserved import BUILT_IN, BUILT_IN_FAMILIES, KEYWORDS, LIBRARY, MACROS, TYPES
 
-_WORDS = """
-auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-bool true false alignas alignof asm catch class constexpr decltype delete explicit export friend mutable
-namespace new noexcept nullptr operator private protected public template this throw try typeid typename
-using virtual and or not xor bitand bitor compl NULL errno main stdin stdout stderr
-kernel global local constant uchar ushort uint ulong half size_t image2d_t sampler_t event_t
-int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+_KERNEL_WORDS = """
+atomic_min barrier get_global_id get_global_offset get_global_size get_group_id get_local_id
+get_num_groups reqd_work_group_size
 """
-_LIBRARY = """
-abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh
-div erf erfc exit exp exp2 expm1 fabs fdim floor fma fmax fmin fmod free frexp getenv hypot ilogb index j0 j1 jn
-labs ldexp lgamma log log10 log1p log2 logb lrint lround malloc memchr memcmp memcpy memmove memset modf nan
-nearbyint nextafter pow printf putchar puts qsort rand read realloc remainder remquo rint round scalbn signal
-signbit sin sinh sqrt srand strlen system tan tanh tgamma time trunc write y0 y1 yn
-"""
-KEYWORDS = frozenset(_WORDS.split())
-"""Words that no exported name may be: keywords of C11, C++ and OpenCL C, and types."""
+KERNEL_WORDS = frozenset(_KERNEL_WORDS.split())
+"""Names that printed kernels use themselves, not by a helper."""
 
-HELPERS = frozenset(C11.helpers) | frozenset(plain_opencl().helpers)
+HELPERS = frozenset(
+    {*C11.helpers, *plain_opencl().helpers, *group_atomics(), "group_barrier", CLONED}
+)
 """Functions and macros that the printed text calls, which no exported name may hide."""
 
-LIBRARY = frozenset(_LIBRARY.split())
-"""Functions of C's library, which compilers know."""
-
-_BUILT_IN = """
-abs acos acosh add_sat all any asin asinh as_double as_float as_int as_long async_work_group_copy atan atan2 atomic_add
-atomic_and atomic_cmpxchg atomic_dec atomic_inc atomic_max atomic_min atomic_or atomic_sub atomic_xchg atomic_xor barrier
-bitselect cbrt ceil clamp clz convert_int copysign cos cosh cross degrees distance dot erf erfc exp exp10 exp2 expm1 fabs
-fast_distance fast_length fast_normalize fdim floor fma fmax fmin fmod fract frexp get_global_id get_global_size get_group_id
-get_local_id get_local_size get_num_groups get_work_dim hadd half_cos half_exp hypot ilogb isequal isfinite isinf isnan isnormal
-ldexp length lgamma log log10 log1p log2 logb mad mad24 mad_hi max mem_fence min mix modf mul24 mul_hi nan native_exp nextafter
-normalize popcount pow pown powr prefetch printf radians remainder remquo rhadd rint rootn rotate round rsqrt select shuffle
-sign signbit sin sincos sinh sinpi smoothstep sqrt step sub_sat tan tanh tgamma trunc upsample vload2 vload4 vstore2
-"""
-BUILT_IN = {"opencl": frozenset(_BUILT_IN.split())}
-"""Names of built-in functions that no function of a target may have."""
-
-_GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*|.*_[if](32|64)")
+_GENERATED = re.compile(r"[a-z]\d+|ferry_.*|_.*|.*_[if](32|64)|object_.*_at")
 """Names that the printer makes, and those of functions of the instruction table."""
+
+_OWN_KERNELS = ("item", "member", "once")
+_OWN_MACROS = ("ERROR", "H", "LINE", *(kind.name for kind in Trap))
+"""Ends of names that are made of the name of the exported function."""
 
 
 def identifier(name: str) -> str:
@@ -57,15 +40,23 @@ def identifier(name: str) -> str:
     found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
     if not found or found[0].isdigit():
         found = f"x{found}"
-    if found in KEYWORDS | HELPERS or _GENERATED.fullmatch(found):
+    if _has_meaning(found) or found in KERNEL_WORDS or _GENERATED.fullmatch(found):
         found += "_"
     return found
 
 
-def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Identifiers near some names, all different, and not those that are taken."""
+def _has_meaning(name: str) -> bool:
+    """True if a compiler or the printed text knows a name as something else."""
+    is_known = name in KEYWORDS or TYPES.fullmatch(name) or MACROS.fullmatch(name)
+    return bool(is_known) or name in HELPERS
+
+
+def identifiers(names: Iterable[str], entry: str = "", taken: Iterable[str] = ()) -> list[str]:
+    """Identifiers near some names, all different, and not those that are taken, or made of the name
+    of the exported function (`entry`)."""
     found: list[str] = []
-    used = set(taken)
+    used = {entry, *(f"{entry}_{end}" for end in _OWN_KERNELS), *taken}
+    used |= {f"{entry.upper()}_{end}" for end in _OWN_MACROS}
     for name in names:
         first = wanted = identifier(name)
         number = 1
@@ -80,22 +71,35 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 def entry_name(name: str | None, origin: str, target: str = "c") -> str:
     """The name of the exported function: the one that is given, or one near that of its origin.
 
-    Raises FerryError for a given name that is no identifier or a keyword.
+    Raises FerryError for a given name that is no identifier or means something else.
     """
-    taken = KEYWORDS | HELPERS | BUILT_IN.get(target, LIBRARY)
     if name is None:
         made = re.sub(r"\W+", "_", origin, flags=re.ASCII).strip("_") or "kernel"
         made = f"f{made}" if made[0].isdigit() else made
-        return made if made not in taken else f"{made}_kernel"
+        return made if _meaning(made, target) is None else f"{made}_kernel"
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise FerryError(f"name {name!r}: letters, digits and _ expected, a letter first")
-    if name in taken:
-        kind = f"a built-in function of {target}"
-        if name in HELPERS:
-            kind = "a function that exported text calls"
-        if name in LIBRARY:
-            kind = "a function of C's library"
-        if name in KEYWORDS:
-            kind = "a keyword of C or OpenCL C"
-        raise FerryError(f"name {name!r}: is {kind}; choose another one")
+    meaning = _meaning(name, target)
+    if meaning is not None:
+        raise FerryError(f"name {name!r}: is {meaning}; choose another one")
     return name
+
+
+def _meaning(name: str, target: str) -> str | None:
+    """The other meaning of a function's name; None if there is none."""
+    if name in KEYWORDS or TYPES.fullmatch(name):
+        return "a keyword of C or OpenCL C"
+    if MACROS.fullmatch(name):
+        return "a macro of C or OpenCL C"
+    if name in HELPERS or re.fullmatch(r"ferry_.*|.*_[if](32|64)", name):
+        return "a function that exported text calls"
+    if target == "opencl":
+        if name in BUILT_IN or BUILT_IN_FAMILIES.fullmatch(name):
+            return "a built-in function of opencl"
+    elif name in LIBRARY:
+        return "a function of C's library"
+    if target in ("c", "llvm") and (name in NAMES or re.fullmatch(r"[amnr]\d+", name)):
+        return "a name of check.c"
+    if target == "wasm" and name == "memory":
+        return "the exported memory"
+    return None

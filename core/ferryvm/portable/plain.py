@@ -79,7 +79,7 @@ class PlainFunction:
         names = [*self.interface.names, *(result.name for result in self.interface.results)]
         own = self.interface.arguments[launch.axes * (1 + launch.counts_items) :]
         given = [name for name, _ in launch.parameters[: launch.axes]]
-        counts = identifiers(given, [self.interface.name, *names])
+        counts = identifiers(given, self.interface.name, names)
         group: tuple[Expression, ...] | None = None
         if self.member is not None:
             size = self.member.size

@@ -45,12 +45,11 @@ from ferryvm.portable.member import (
 from ferryvm.portable.plain import LocalArray, PlainFunction, PlainMember
 from ferryvm.portable.subject import Subject
 
-MEMBER_NAMES = ("member", "failed", "error", "phase", "first_failed")
-"""Names in the printed code of a member, which no argument has."""
-
 FITS = "fits"
-"""The name in printed kernels of whether arrays have an element for each item, which no argument
-has."""
+"""The name in printed kernels of whether arrays have an element for each item."""
+
+KERNEL_VARIABLES = ("member", "failed", "error", "phase", "first_failed", FITS)
+"""Names of variables in printed kernels, which no argument has."""
 
 ERASED = frozenset(
     {"poll", "check_entry", "pay", "report_version", "parallel_if", "continue_launch_if"}
@@ -123,8 +122,8 @@ class PlainBody:
 
     def _function(self, arrays: list[Parameter]) -> PlainFunction:
         results, folded = self.subject.results, self.subject.folded
-        taken = [self.name, FITS, *(MEMBER_NAMES if self.code else ())]
-        names = identifiers([name for name, _ in (*self.subject.parameters, *results)], taken)
+        wanted = [name for name, _ in (*self.subject.parameters, *results)]
+        names = identifiers(wanted, self.name, KERNEL_VARIABLES)
         arguments: list[ScalarArgument | ArrayArgument] = []
         pointers: dict[Parameter, ArrayArgument] = {}
         values: list[FoldedArgument] = []

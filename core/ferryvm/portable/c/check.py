@@ -7,6 +7,8 @@ sanitizer finds accesses out of bounds, and prints a line for each vector that f
 
 from __future__ import annotations
 
+import re
+
 from ferryvm.portable.c.spelling import SCALARS
 from ferryvm.portable.expression import Expression, expression_text
 from ferryvm.portable.interface import ArrayArgument, Interface
@@ -16,8 +18,6 @@ _START = """\
 
 #if defined(__unix__) || defined(__APPLE__)
 #define _POSIX_C_SOURCE 200809L /* alarm */
-#include <signal.h>
-#include <unistd.h>
 #define HAS_ALARM
 #endif
 
@@ -27,6 +27,11 @@ _START = """\
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef HAS_ALARM
+#include <signal.h>
+#include <unistd.h>
+#endif
 
 struct argument {
     const char *name;
@@ -306,6 +311,15 @@ static void *lent(size_t size)
 }
 
 """
+
+
+NAMES = frozenset(
+    {*re.findall(r"^static .*?(\w+)[(\[;]", _READING + _LENT, re.MULTILINE), "arguments", "results"}
+    | {"ARGUMENTS", "COUNTS", "RESULTS", "SECONDS", "HAS_ALARM"}
+    | {"call", "check", "found", "status", "v"}
+)
+"""Names of the harness that an exported function may not have: at file scope, and in `call`. Its
+file may not be `check.c`."""
 
 
 def size_text(interface: Interface, size: Expression) -> str:

@@ -179,7 +179,7 @@ class FunctionText(InstructionText):
         if self.carried:
             self._add("%zero.at = alloca i64")
             self._add("store volatile i64 0, ptr %zero.at")
-            self._add("%zero = load volatile i64, ptr %zero.at")
+            self._add("%zero.0 = load volatile i64, ptr %zero.at")
 
     def _local_array(self, parameter: Parameter, array: LocalArray) -> None:
         """Make an array that the function has for itself."""
@@ -202,9 +202,9 @@ class FunctionText(InstructionText):
 
     def _barred(self, parameter: Parameter) -> str:
         """A float after an exclusive or with zero, which only a volatile load knows."""
-        t, zero = parameter.word_type, "%zero"
+        t, zero = parameter.word_type, "%zero.0"
         if t is F32:
-            zero = self._new("trunc i64 %zero to i32")
+            zero = self._new("trunc i64 %zero.0 to i32")
         c, bits = TYPES[t], f"i{t.bits}"
         word = self._new(f"bitcast {c} {self.phis[parameter]} to {bits}")
         same = self._new(f"xor {bits} {word}, {zero}")

@@ -37,6 +37,7 @@ from ferryvm.portable.c.declaration import call_text
 from ferryvm.portable.c.source import PlainOperations, error_code
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
 from ferryvm.portable.expression import Expression, expression_text
+from ferryvm.portable.identifier import identifiers
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.opencl.fit import fit_text
 from ferryvm.portable.opencl.kernel import (
@@ -49,7 +50,7 @@ from ferryvm.portable.opencl.kernel import (
     linear,
 )
 from ferryvm.portable.plain import PlainFunction, PlainMember
-from ferryvm.portable.plain_body import FITS
+from ferryvm.portable.plain_body import FITS, KERNEL_VARIABLES
 
 
 def member_dialect() -> Dialect:
@@ -82,8 +83,8 @@ def group_kernel(function: PlainFunction, interface: Interface) -> str:
             lines.append(f"__local {element} {array.name}[{max(array.length, 1)}];")
     zeros = [array for array in function.arrays.values() if array.is_zero]
     for array in zeros:
-        step = f"k < {_number_text(function.length(array))}; k += {members}"
-        lines += [f"for (ulong k = member; {step})", f"    {array.name}[k] = 0;"]
+        step = f"k0 < {_number_text(function.length(array))}; k0 += {members}"
+        lines += [f"for (ulong k0 = member; {step})", f"    {array.name}[k0] = 0;"]
     names = [array.name for array in function.arrays.values()]
     sizes = [expression_text(function.sizes[each]) for each in hidden_sizes(function)]
     fits = fit_text(function)
@@ -139,7 +140,9 @@ class MemberPrinter(OpenCLPrinter):
         plain = PlainOperations(self.scope, function, self.spelling)
         members = MemberOperations(self.scope, function, bool(self.fitting))
         self.rules = Rules(plain, self.copies(), members)
-        self.sizes = [f"z{number}" for number in range(len(hidden_sizes(function)))]
+        taken = [*function.interface.names, *KERNEL_VARIABLES]
+        wanted = ["size"] * len(hidden_sizes(function))
+        self.sizes = identifiers(wanted, function.interface.name, taken)
 
     def head(self) -> str:
         function, spelling = self.plain, self.spelling

@@ -75,6 +75,6 @@ def write_opencl(function: PlainFunction) -> Written:
 
 def with_status(interface: Interface) -> Interface:
     """The interface of a kernel, whose last argument points to the status."""
-    taken = [interface.name, *interface.names, *(result.name for result in interface.results)]
-    (status,) = identifiers(["status"], taken)
+    taken = [*interface.names, *(result.name for result in interface.results)]
+    (status,) = identifiers(["status"], interface.name, taken)
     return dataclasses.replace(interface, status=status)
