@@ -191,7 +191,15 @@ def test_a_text_is_named_by_its_function_and_the_call_that_has_it() -> None:
         ("return x.upper()", (1,), ":2: f: cannot compile the method 'upper'"),
         ("return x + 'a'", (1,), ":2: f: cannot compile int . 'a'"),
         ("return x[i := 0]", ((1, 2.5),), ":2: f: the index of a tuple must be a number"),
-        ("x[0] = 1.0", (np.zeros((2, 2)),), ":2: f: cannot store into a slice; write a loop"),
+        (
+            "x[0] = [[1.0]]",
+            (np.zeros((2, 2)),),
+            ":2: f: cannot store list of list of float into a part of array of float64, 2-d; write",
+        ),
+        ("return x + 1", (np.zeros(2),), "1-d . int; write a loop over the elements, or map"),
+        ("return x.T", (np.zeros((2, 2)),), "2-d; pass a.T.copy.., or exchange the indices"),
+        ("return x[[0, 1]]", (np.zeros(2),), "must be an int, found list of int; write a loop"),
+        ("return ['Buzz', str(x)]", (1,), "cannot compile a list of texts; a list has numbers"),
         (
             "return x",
             ([1, [2.0]],),
@@ -344,3 +352,12 @@ def test_a_format_that_raises_goes_to_the_clause_around_it() -> None:
         return 0
 
     assert shown(2.5) == len("Unknown format code 'd' for object of type 'float'")
+
+
+def test_parts_of_arrays_that_are_read_only_are_not_assigned() -> None:
+    array = np.arange(4.0)
+    array.flags.writeable = False
+    for text in ("x[:2] = 1", "x[1:] = x[:-1]", "x[:2] = 1, 2", "x.fill(0)"):
+        with pytest.raises(ValueError, match="read-only"):
+            ferryvm.function(f"def f(x): {text}")(array)
+    assert array.tolist() == [0, 1, 2, 3]

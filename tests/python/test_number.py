@@ -119,7 +119,7 @@ def test_what_numbers_lack_is_refused_at_its_line(expression: str, wanted: str) 
     with pytest.raises(UnsupportedError, match=re.escape(wanted)) as found:
         ferryvm.function(text)(2.0)
     assert found.value.position is not None
-    assert (found.value.position.line, found.value.position.file[:8]) == (3, "<ferryvm")
+    assert (found.value.position.line, found.value.position.file[:8]) == (3, "<text of")
 
 
 @settings(

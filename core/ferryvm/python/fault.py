@@ -10,6 +10,8 @@ from ferryvm.errors import FerryError, Position
 NO_DICT = "; number its keys, and write a list or an array with the values by number"
 NO_SET = "; write a list of bools by item, or compare neighbours in sorted(xs)"
 """Advice in the place of dicts and sets."""
+NO_ARRAY = "; write a loop over the elements, or map a function by ferryvm.map"
+"""Advice in the place of operators on whole arrays."""
 
 
 class UnsupportedError(FerryError):
@@ -40,6 +42,10 @@ class CalleeError(NotCompilableError):
     def __init__(self, node: ast.AST, refusal: UnsupportedError) -> None:
         self.refusal = refusal
         super().__init__(node, refusal.reason)
+
+
+class LargeIntegerError(NotCompilableError):
+    """An integer that is written out does not fit into 64 bits: CPython goes on there."""
 
 
 class EitherItemError(NotCompilableError):

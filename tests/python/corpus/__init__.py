@@ -4,10 +4,12 @@
 from . import (  # noqa: F401  # they add cases
     array,
     array_graph,
+    array_part,
     array_search,
     bit,
     byte_text,
     complex_number,
+    digit,
     dynamic_programming,
     exception,
     finance,

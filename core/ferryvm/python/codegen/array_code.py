@@ -18,7 +18,18 @@ from ferryvm.python.codegen.index_code import push_from_end
 from ferryvm.python.codegen.known import known_integer
 from ferryvm.python.control_flow.counter import is_from_zero
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.value.kind import BOOL, INT, INTEGERS, PAIRS, Array, Kind, Scalar, element_kind
+from ferryvm.python.value.kind import (
+    BOOL,
+    INT,
+    INTEGERS,
+    PAIRS,
+    Array,
+    Kind,
+    List,
+    Scalar,
+    Tuple,
+    element_kind,
+)
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
@@ -38,22 +49,25 @@ def item_kind(b: Code, node: ast.Subscript, of: Array) -> Kind:
         raise NotCompilableError(node, shown)
     for part in found:
         if isinstance(part, ast.Slice):
-            _step(part)
+            _step(b, part)
         elif (kind := b.kind(part)) in (BOOL, Scalar("bool")):
             raise NotCompilableError(part, f"{kind} as an index of an array; write int(i)")
         elif kind not in INTEGERS:
-            raise NotCompilableError(part, f"an index must be an int, found {kind}")
+            hint = "; write a loop" if isinstance(kind, Array | List | Tuple) else ""
+            raise NotCompilableError(part, f"an index must be an int, found {kind}{hint}")
     left = of.dimensions - sum(not isinstance(part, ast.Slice) for part in found)
     return Array(of.dtype, left, is_view=True) if left else element_kind(of.dtype)
 
 
-def _step(part: ast.Slice) -> int:
+def _step(b: Code, part: ast.Slice) -> int | None:
+    """The step of a slice; None for one that is computed, which must be above 0."""
     if part.step is None:
         return 1
     step = known_integer(part.step)
+    if step is None and b.kind(part.step) in INTEGERS:
+        return None
     if not step:
-        message = "the step of a slice must be a number that is written out, and not 0"
-        raise NotCompilableError(part, message)
+        raise NotCompilableError(part, "the step of a slice must be an int, and not 0")
     return step
 
 
@@ -147,7 +161,7 @@ def push_view(b: Code, node: ast.Subscript, of: Array, slots: Sequence[Local]) -
     f = b.f
     name = f"%view {node.lineno} {node.col_offset} {node.end_col_offset}"
     first, *lengths = (b.locals(f"{name} {n}", INT)[0] for n in range(1 + of.dimensions))
-    steps = []
+    steps: list[tuple[int, int | Local]] = []
     if of.is_view:
         f.local_get(slots[1])
     else:
@@ -157,8 +171,10 @@ def push_view(b: Code, node: ast.Subscript, of: Array, slots: Sequence[Local]) -
     for axis, part in enumerate(found):
         f.local_get(first)
         if isinstance(part, ast.Slice):
-            steps.append((axis, _step(part)))
-            _push_start(b, part, length(of, slots, axis), lengths[axis])
+            step = _step(b, part)
+            by = _computed_step(b, part, f"{name} step {axis}") if step is None else step
+            steps.append((axis, by))
+            _push_start(b, part, by, length(of, slots, axis), lengths[axis])
         else:
             push_index(b, node, part, of, slots, axis)
         push_stride(b, of, slots, axis)
@@ -169,17 +185,37 @@ def push_view(b: Code, node: ast.Subscript, of: Array, slots: Sequence[Local]) -
     f.local_get(first)
     for axis, _ in steps:
         f.local_get(lengths[axis])
-    for axis, step in steps:
+    for axis, by in steps:
         push_stride(b, of, slots, axis)
-        if step != 1:
-            f.i64_const(step)
+        if by != 1:
+            _push_step(b, by)
             f.i64_mul()
 
 
-def _push_start(b: Code, part: ast.Slice, size: Local, result: Local) -> None:
+def _computed_step(b: Code, part: ast.Slice, name: str) -> Local:
+    """A local with the step of a slice, where it is above 0; elsewhere CPython goes on."""
+    assert part.step is not None
+    f, (step,) = b.f, b.locals(name, INT)
+    b.push_as(part.step, INT)
+    f.local_set(step)
+    f.local_get(step)
+    f.i64_const(0)
+    f.i64_le_s()
+    b.throw_if(part, ValueError, "the step of a slice", is_limit=True)
+    return step
+
+
+def _push_step(b: Code, step: int | Local) -> None:
+    if isinstance(step, int):
+        b.f.i64_const(step)
+    else:
+        b.f.local_get(step)
+
+
+def _push_start(b: Code, part: ast.Slice, by: int | Local, size: Local, result: Local) -> None:
     """Push the first index of a slice of an axis, and put the number of its elements into a local
-    (the Python data model: `slice.indices`)."""
-    f, step = b.f, _step(part)
+    (the Python data model: `slice.indices`). `by`: the step; one in a local is above 0."""
+    f, step = b.f, by if isinstance(by, int) else 1
     start, stop = b.spare(I64), b.spare(I64)
     # Between 0 and the length for a step forwards, between -1 and the length - 1 backwards.
     for bound, local, is_start in ((part.lower, start, True), (part.upper, stop, False)):
@@ -223,10 +259,18 @@ def _push_start(b: Code, part: ast.Slice, size: Local, result: Local) -> None:
     f.local_get(high_end)
     f.local_get(low_end)
     f.i64_sub()
-    f.i64_const(abs(step) - 1)
-    f.i64_add()
-    f.i64_const(abs(step))
-    f.i64_div_s()
+    if isinstance(by, int):
+        f.i64_const(abs(step) - 1)
+        f.i64_add()
+        f.i64_const(abs(step))
+        f.i64_div_s()
+    else:  # without a sum that may leave 64 bits
+        f.i64_const(1)
+        f.i64_sub()
+        f.local_get(by)
+        f.i64_div_s()
+        f.i64_const(1)
+        f.i64_add()
     f.local_get(high_end)
     f.local_get(low_end)
     f.i64_le_s()

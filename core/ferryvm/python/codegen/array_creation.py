@@ -19,6 +19,7 @@ from ferryvm.python.value.kind import (
     PAIRS,
     Array,
     Complex,
+    Constant,
     Number,
     Scalar,
     Tuple,
@@ -54,7 +55,10 @@ def _filled(node: ast.Call, function: object, kind: Array) -> Array:
 
 
 def _dtype(b: Code, node: ast.Call, function: object) -> str:
+    kind = b.kind(node.args[-1]) if isinstance(node.args[-1], ast.Name | ast.Attribute) else None
     given: Any = getattr(node.args[-1], "value", None)
+    if isinstance(kind, Constant):
+        given = kind.value
     if given is None and function is np.full:
         fill = b.kind(node.args[1])
         if isinstance(fill, Scalar | Complex):

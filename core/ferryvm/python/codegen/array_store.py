@@ -13,7 +13,21 @@ from ferryvm.python.codegen import array_code, list_code, list_slice
 from ferryvm.python.codegen.operation import convert
 from ferryvm.python.control_flow.graph import Store
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.value.kind import Array, Complex, List, Scalar, element_kind
+from ferryvm.python.hosted import builtin_array
+from ferryvm.python.value.kind import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    Array,
+    Complex,
+    Kind,
+    List,
+    Number,
+    Scalar,
+    Tuple,
+    element_kind,
+)
 
 if TYPE_CHECKING:
     from ferryvm.python.codegen.code import Code
@@ -37,9 +51,11 @@ def store(b: Code, statement: Store) -> None:
     )
     if not isinstance(of, Array):
         raise NotCompilableError(statement.node, f"cannot store into {of}")
-    if isinstance(array_code.item_kind(b, node, of), Array):
-        raise NotCompilableError(statement.node, "cannot store into a slice; write a loop")
+    part = array_code.item_kind(b, node, of)
     b.has_effect()
+    if isinstance(part, Array):
+        _store_part(b, statement, node, part)
+        return
     slots = b.slots(statement.array)
     b.f.local_get(slots[0])
     array_code.push_place(b, node, of, slots)
@@ -61,3 +77,74 @@ def store(b: Code, statement: Store) -> None:
         raise NotCompilableError(statement.node, message)
     b.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
     array_code.store_element(b, of)
+
+
+def _store_part(b: Code, statement: Store, node: ast.Subscript, part: Array) -> None:
+    """Store a value into a slice or a row: a number, or the items of a sequence."""
+    f, value = b.f, statement.value
+    found = b.kind(value)
+    items = _items(b, statement, found, part)
+    if items is None:
+        b.push(node)
+        b.push(value)
+        b.call_hosted(node, builtin_array.filled, [part, found], NONE)
+        return
+    given = b.locals(f"%stored {node.lineno} {node.col_offset}", items)
+    if isinstance(items, Tuple) and isinstance(found, Tuple):
+        b.push(value)
+        slots = b.locals(f"%given {node.lineno} {node.col_offset}", found)
+        for slot in reversed(slots):
+            f.local_set(slot)
+        for slot, kind, wanted in zip(slots, found.items, items.items, strict=True):
+            f.local_get(slot)
+            convert(b, node, kind, wanted)
+    else:
+        b.push(value)
+    for slot in reversed(given):
+        f.local_set(slot)
+    b.push(node)
+    for slot in given:
+        f.local_get(slot)
+    if not isinstance(items, Array):
+        b.call_hosted(node, builtin_array.stored_items, [part, items], NONE)
+        return
+    f.local_get(b.slots(statement.array)[0])
+    f.local_get(given[0])
+    f.ref_eq()
+    b.call_hosted(node, builtin_array.stored, [part, items, BOOL], NONE)
+
+
+def _items(b: Code, statement: Store, found: Kind, part: Array) -> Kind | None:
+    """The kind of a sequence whose items are stored, with the type that NumPy makes of them; None
+    for a value that fills. Raises NotCompilableError."""
+    match found:
+        case Array() if found.dimensions == part.dimensions:
+            return found
+        case Array() if found.dimensions < part.dimensions:
+            return None
+        case Number() | Scalar() | Complex():
+            return None
+        case List(item=Number() as item) if part.dimensions == 1 and _holds(part.dtype, item):
+            return found
+        case Tuple() if part.dimensions == 1 and found.items:
+            common = _common(found.items)
+            if common is not None and _holds(part.dtype, common):
+                return Tuple((common,) * len(found.items))
+    message = f"cannot store {found} into a part of {b.kind(statement.array)}; write a loop"
+    raise NotCompilableError(statement.node, message)
+
+
+def _common(kinds: tuple[Kind, ...]) -> Number | None:
+    """The kind of Python numbers that items of a tuple have together; None if they have none."""
+    like: dict[Number, tuple[Kind, ...]] = {
+        BOOL: (BOOL,),
+        INT: (INT, Scalar("int64")),
+        FLOAT: (FLOAT, Scalar("float64"), INT),
+    }
+    return next((each for each in like if all(kind in like[each] for kind in kinds)), None)
+
+
+def _holds(dtype: str, item: Number) -> bool:
+    """True if elements hold numbers without another rule than for one of them."""
+    wanted = {INT: ("int64", "float64"), FLOAT: ("float64", "float32"), BOOL: ("bool",)}
+    return dtype in wanted[item]

@@ -34,7 +34,12 @@ from ferryvm.python.codegen.known import compared_length, is_instance, known_int
 from ferryvm.python.control_flow.graph import Captured, IsInstance, Known
 from ferryvm.python.definition.site import EXCEPTIONS
 from ferryvm.python.definition.source import Source
-from ferryvm.python.fault import EitherItemError, NotCompilableError, UnknownItemsError
+from ferryvm.python.fault import (
+    EitherItemError,
+    LargeIntegerError,
+    NotCompilableError,
+    UnknownItemsError,
+)
 from ferryvm.python.value.kind import (
     INT,
     Array,
@@ -126,7 +131,7 @@ class Body(Code):
 
     def _constant_kind(self, node: ast.AST, value: object) -> Kind:
         if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-            raise NotCompilableError(node, "the integer does not fit into 64 bits")
+            raise LargeIntegerError(node, "the integer does not fit into 64 bits")
         try:
             return constant_kind(value)
         except MisfitError as misfit:
@@ -172,10 +177,13 @@ class Body(Code):
                 return Tuple((INT,) * of.dimensions)
             if node.attr in ("size", "ndim"):
                 return INT
+            if node.attr == "dtype":
+                return Constant(np.dtype(of.dtype))
         found = complex_code.attribute_kind(of, node.attr)
         if found is not None:
             return found
-        raise NotCompilableError(node, f"cannot compile .{node.attr} of {of}")
+        hint = "; pass a.T.copy(), or exchange the indices" if node.attr == "T" else ""
+        raise NotCompilableError(node, f"cannot compile .{node.attr} of {of}{hint}")
 
     # --- values -----------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import ast
 from types import NoneType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ferryvm.isa.type import F64, I32, I64, Type
 from ferryvm.python.codegen.complex_code import compare as complex_comparison
 from ferryvm.python.codegen.complex_code import is_complex
@@ -21,12 +23,13 @@ from ferryvm.python.codegen.sequence_comparison import is_sequence
 from ferryvm.python.codegen.text_code import can_compare
 from ferryvm.python.codegen.text_code import compare as compare_texts
 from ferryvm.python.control_flow.graph import Known
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NO_ARRAY, NotCompilableError
 from ferryvm.python.value.kind import (
     BOOL,
     FLOAT,
     INT,
     INTEGERS,
+    Array,
     Constant,
     Kind,
     Number,
@@ -57,7 +60,8 @@ def _check_numbers(node: ast.Compare, left: Kind, right: Kind) -> None:
     symbol = SYMBOLS.get(type(op))
     if symbol is None or not is_number(left) or not is_number(right):
         shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
-        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
+        hint = NO_ARRAY if isinstance(left, Array) or isinstance(right, Array) else ""
+        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}{hint}")
 
 
 def compare(b: Code, node: ast.Compare) -> Kind:
@@ -133,6 +137,12 @@ def _are_comparable(left: Kind, right: Kind) -> bool:
     )
 
 
+def _has_dtype(left: Kind, right: Kind) -> bool:
+    """True for two constants, one of which is the dtype of an array."""
+    both = [each.value for each in (left, right) if isinstance(each, Constant)]
+    return len(both) == 2 and any(isinstance(each, np.dtype) for each in both)
+
+
 def _family(kind: Kind) -> object:
     """Values of two families are never equal; None for a kind whose values may be equal to any."""
     if is_of_numpy(kind):
@@ -162,6 +172,8 @@ def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
     for one by `is` that they do not."""
     op = node.ops[0]
     if isinstance(op, ast.Eq | ast.NotEq):
+        if _has_dtype(left, right):
+            return bool(left.value == right.value) == isinstance(op, ast.Eq)  # type: ignore[attr-defined]  # constants
         if _are_comparable(left, right):
             return (left == right) == isinstance(op, ast.Eq)
         is_evaluated = all(map(_is_evaluated, (node.left, *node.comparators)))

@@ -8,8 +8,6 @@ library's by a unit in the last place at some operands.
 from __future__ import annotations
 
 import ast
-import cmath
-import collections
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -30,9 +28,10 @@ from ferryvm.python.codegen.math_code import (
     rounded,
 )
 from ferryvm.python.codegen.operation import boolean, convert, is_number
-from ferryvm.python.fault import NO_DICT, NO_SET, NotCompilableError
+from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.hosted.number_function import METHODS
 from ferryvm.python.hosted.raw import Raw
+from ferryvm.python.hosted.refused_call import name_of_function, refused_call
 from ferryvm.python.value.kind import (
     BOOL,
     CHARACTER,
@@ -114,59 +113,29 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
             hint = ""
             if symbol is not None and is_complex(*kinds):
                 hint = f"; write {ast.unparse(ast.BinOp(ast.Name('a'), symbol, ast.Name('b')))}"
-            raise NotCompilableError(node, f"cannot compile {_name(function)}({shown}){hint}")
+            raise NotCompilableError(
+                node, f"cannot compile {name_of_function(function)}({shown}){hint}"
+            )
         return found
     rule = _KINDS.get(function) if _is_hashable(function) else None
     if rule is None:
-        hinted = numpy_function.refused(node, function) if _is_hashable(function) else None
-        if hinted is not None:
-            raise hinted
-        hint = _HINTS.get(function, "") if _is_hashable(function) else ""
-        raise NotCompilableError(node, f"cannot compile a call of {_name(function)}{hint}")
+        raise NotCompilableError(node, refused_call(function))
     wanted, kind_of = rule
     if len(kinds) not in wanted:
         counts = " or ".join(map(str, wanted))
-        raise NotCompilableError(node, f"{_name(function)} takes {counts} arguments here")
+        raise NotCompilableError(
+            node, f"{name_of_function(function)} takes {counts} arguments here"
+        )
     found = kind_of(kinds)
     if function is range and len(kinds) == 3 and found is not None:
         return Range(known_integer(node.args[2]) or 0)
     if found is None:
         shown = ", ".join(map(str, kinds))
         hint = "; write z.real, or a function of cmath" if is_complex(*kinds) else ""
-        raise NotCompilableError(node, f"cannot compile {_name(function)}({shown}){hint}")
+        raise NotCompilableError(
+            node, f"cannot compile {name_of_function(function)}({shown}){hint}"
+        )
     return found
-
-
-_HINTS: dict[object, str] = {
-    math.asinh: "; write math.log(x + math.sqrt(x * x + 1))",
-    math.acosh: "; write math.log(x + math.sqrt(x * x - 1))",
-    math.atanh: "; write 0.5 * math.log((1 + x) / (1 - x))",
-    math.gamma: "; write math.factorial(n - 1) of an integer",
-    math.lgamma: "; write the sum of the logarithms of an integer's factors",
-    **dict.fromkeys(
-        (cmath.asin, cmath.acos, cmath.atan, cmath.asinh, cmath.acosh, cmath.atanh),
-        "; write it by cmath.log and cmath.sqrt",
-    ),
-    np.complex128: "; write complex(x)",
-    np.complex64: "; write complex(x)",
-    np.float16: "; write numpy.float32(x)",
-    str: "; a text cannot be made, print the number",
-    hex: "; a text cannot be made, print the number",
-    bin: "; a text cannot be made, print the number",
-    complex: "; pass two floats",
-    dict: NO_DICT,
-    collections.Counter: NO_DICT,
-    collections.defaultdict: NO_DICT,
-    collections.deque: "; write a list, and the index of its first item",
-    set: NO_SET,
-    frozenset: NO_SET,
-    sorted: "; write a loop",
-    map: " here; loop over it, or write list(map(...))",
-    filter: " here; loop over it, or write list(filter(...))",
-    iter: "; write a loop",
-    next: "; write a loop",
-}
-"""Code that does what a function would."""
 
 
 def _is_hashable(value: object) -> bool:
@@ -175,12 +144,6 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _name(function: object) -> str:
-    module = getattr(function, "__module__", None)
-    name = getattr(function, "__name__", repr(function))
-    return name if module in (None, "builtins") else f"{module}.{name}"
 
 
 def _numbers(result: Kind) -> Callable[[list[Kind]], Kind | None]:

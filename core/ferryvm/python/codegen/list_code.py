@@ -21,7 +21,18 @@ from ferryvm.python.codegen.mixed_item import misfit
 from ferryvm.python.codegen.operation import convert
 from ferryvm.python.control_flow.counter import is_from_zero
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
-from ferryvm.python.value.kind import INT, INTEGERS, Either, Kind, List, Tuple, is_item, united
+from ferryvm.python.value.kind import (
+    INT,
+    INTEGERS,
+    Array,
+    Either,
+    Kind,
+    List,
+    Tuple,
+    is_item,
+    text_of,
+    united,
+)
 from ferryvm.python.value.list_layout import Elements, Layout, layout_of
 
 if TYPE_CHECKING:
@@ -38,13 +49,20 @@ def layout(kind: List) -> Layout:
     return layout_of(kind.item)
 
 
+def no_list_of(kind: Kind) -> str:
+    """The error for a list of what no list has."""
+    hint = "; a list has numbers, None, tuples and lists"
+    what = "texts" if text_of(kind) is not None else "arrays" if isinstance(kind, Array) else kind
+    return f"cannot compile a list of {what}{hint}"
+
+
 def display_kind(b: Code, node: ast.List) -> List:
     """The kind of a list that is written out. Raises NotCompilableError."""
     found: Kind | None = None
     for each in node.elts:
         kind = b.kind(each)
         if not is_item(kind):
-            raise NotCompilableError(node, f"cannot compile a list of {kind}")
+            raise NotCompilableError(node, no_list_of(kind))
         kind = b.list_of(kind).item or kind
         both = kind if found is None else united(found, kind)
         if both is None:

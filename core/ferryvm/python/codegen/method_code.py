@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ferryvm.python.codegen import list_code, list_function, list_slice, text_code, text_method
 from ferryvm.python.codegen.list_code import layout
 from ferryvm.python.codegen.mixed_item import misfit
+from ferryvm.python.codegen.operation import is_number
 from ferryvm.python.control_flow.graph import DeleteItem, Method
 from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
-from ferryvm.python.hosted import builtin_list, builtin_text
+from ferryvm.python.hosted import builtin_array, builtin_list, builtin_text
 from ferryvm.python.value.kind import (
     BOOL,
     CHARACTER,
@@ -94,6 +95,10 @@ def _other_kind(b: Body, step: Method) -> Kind | None:
         return Text(str) if kind == List(CHARACTER) else None
     if isinstance(of, Tuple) and step.method in ("count", "index") and count == 1:
         return INT
+    if isinstance(of, Array) and step.method == "copy" and count == 0:
+        return Array(of.dtype, of.dimensions)
+    if isinstance(of, Array) and step.method == "fill" and count == 1:
+        return NONE if is_number(b.kind(step.arguments[0])) else None
     return text_method.result_kind(b, of, step.method, step.arguments)
 
 
@@ -104,6 +109,14 @@ def _push_other(b: Body, step: Method) -> None:
         text_method.push(b, step.node, name_of(step.of, step.node), step.method, step.arguments)
     elif of == CHARACTER:
         text_code.push_test(b, step.node, b.locals(step.of, of)[0], step.method)
+    elif isinstance(of, Array) and step.method == "fill":
+        b.has_effect()
+        b.get(step.of, of)
+        kinds = [of, b.push(step.arguments[0])]
+        b.call_hosted(step.node, builtin_array.filled, kinds, NONE)
+    elif isinstance(of, Array):
+        b.get(step.of, of)
+        b.call_hosted(step.node, builtin_array.copied, [of], Array(of.dtype, of.dimensions))
     elif step.method == "join":
         (local,) = b.slots(step.arguments[0])
         text_code.push_joined(b, local, List(CHARACTER))
@@ -140,7 +153,7 @@ def _determined(b: Body, step: Method, of: List) -> List:
             raise NotCompilableError(step.node, f"cannot extend by {kind}; append each item")
         kind = found
     if not is_item(kind):
-        raise NotCompilableError(step.node, f"cannot compile a list of {kind}")
+        raise NotCompilableError(step.node, list_code.no_list_of(kind))
     kind = b.list_of(kind).item or kind
     item = kind if of.item is None else united(of.item, kind)
     if step.method == "extend" and isinstance(b.kind(step.arguments[-1]), List):

@@ -16,7 +16,6 @@ import numpy as np
 from ferryvm.python.codegen import operation
 from ferryvm.python.codegen.scalar_code import promoted, wrap
 from ferryvm.python.control_flow.graph import Known
-from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.value.kind import DTYPES, Kind, Number, Scalar, Tuple
 
 if TYPE_CHECKING:
@@ -215,35 +214,3 @@ def _test(b: Code, function: object, kind: Scalar) -> None:
     getattr(f, f"{word}_abs")()
     getattr(f, f"{word}_const")(float("inf"))
     getattr(f, f"{word}_{'eq' if function is np.isinf else 'lt'}")()
-
-
-def refused(node: ast.AST, function: object) -> NotCompilableError | None:
-    """The error for a function of arrays that has another form for numbers."""
-    hint = _HINTS.get(function)
-    if hint is None:
-        return None
-    name = getattr(function, "__name__", "")
-    return NotCompilableError(node, f"cannot compile a call of numpy.{name}; {hint}")
-
-
-_HINTS: dict[object, str] = {
-    np.fmin: "write numpy.minimum, and test numbers by numpy.isnan",
-    np.fmax: "write numpy.maximum, and test numbers by numpy.isnan",
-    np.where: "write a if condition else b",
-    np.sum: "write sum(xs), or a loop",
-    np.dot: "write a loop",
-    np.array: "write numpy.zeros, and store in a loop",
-    np.arange: "write range, or numpy.zeros and a loop",
-    np.linspace: "compute the values in a loop",
-    np.mean: "write sum(xs) / len(xs)",
-    np.max: "write max(xs)",
-    np.min: "write min(xs)",
-    np.any: "write any(xs)",
-    np.all: "write all(xs)",
-    np.argmax: "write max(range(len(xs)), key=lambda i: xs[i])",
-    np.argmin: "write min(range(len(xs)), key=lambda i: xs[i])",
-    np.prod: "write math.prod(xs)",
-    np.cumsum: "write a loop",
-    np.sort: "sort before, or write a loop",
-    np.concatenate: "write a loop",
-}

@@ -16,11 +16,12 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python.codegen import complex_code, scalar_code
 from ferryvm.python.definition.site import DIVISION
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NO_ARRAY, NotCompilableError
 from ferryvm.python.value.kind import (
     BOOL,
     FLOAT,
     INT,
+    Array,
     Complex,
     Kind,
     List,
@@ -87,7 +88,7 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
         return scalar_code.binary_kind(node, symbol, left, right)
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
-    hint = ""
+    hint = NO_ARRAY if isinstance(left, Array) or isinstance(right, Array) else ""
     text = text_of(left)
     if symbol == "+" and text is not None and text == text_of(right):
         return text

@@ -5,7 +5,7 @@ code."""
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ferryvm.python.codegen import function_value, list_code, method_code, unpacking
 from ferryvm.python.control_flow.graph import (
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 def check(b: Body, step: Statement | Terminator) -> None:
     """Raise NotCompilableError for a statement that cannot be compiled."""
     for expression in expressions(step):
-        if not isinstance(expression, ast.Slice):
-            b.kind(expression)
+        indices = expression.elts if _has_slices(expression) else [expression]
+        for each in indices:
+            if not isinstance(each, ast.Slice):
+                b.kind(each)
     function_value.check_uses(b, step)
     match step:
         case Unpack():
@@ -42,6 +44,11 @@ def check(b: Body, step: Statement | Terminator) -> None:
             method_code.result_kind(b, step)
         case Store() if isinstance(kind := b.kind(step.array), List):
             list_code.check_store(b, step, kind)
+
+
+def _has_slices(node: ast.expr) -> TypeGuard[ast.Tuple]:
+    """True for indices of several axes with slices among them."""
+    return isinstance(node, ast.Tuple) and any(isinstance(each, ast.Slice) for each in node.elts)
 
 
 def is_unassigned(b: Body, source: Source, step: Statement | Terminator) -> bool:

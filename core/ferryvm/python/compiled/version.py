@@ -66,7 +66,12 @@ from ferryvm.python.control_flow.graph import (
 from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.control_flow.lower import Lowering
 from ferryvm.python.definition.source import InnerFunction, Source
-from ferryvm.python.fault import EitherItemError, NotCompilableError, UnknownItemsError
+from ferryvm.python.fault import (
+    EitherItemError,
+    LargeIntegerError,
+    NotCompilableError,
+    UnknownItemsError,
+)
 from ferryvm.python.hosted.builtin import contains
 from ferryvm.python.value.kind import (
     BOOL,
@@ -364,6 +369,9 @@ class Versions:
             self._look_up_kind(error.node, block, number)
             message = "items of a list that may be any here"
             self._body.throw(error.node, IndexError, message, is_limit=True)
+            return True
+        except LargeIntegerError as error:
+            self._body.throw(error.node, OverflowError, error.message, is_limit=True)
             return True
         except NotCompilableError as error:
             if isinstance(error, MixedItemsError):

@@ -40,10 +40,13 @@ _METHOD_HINTS = {
     "max": "; write max(xs)",
     "split": "; loop over the characters, or split the text in the caller, and pass the numbers",
     "format": "; print(f'{x}') prints, and so does raise ValueError(f'{x}')",
-    "dot": "; write a loop",
-    "copy": "; write a loop over the elements, or copy in the caller",
     "tolist": "; write list(xs)",
-    "reshape": "; reshape in the caller",
+    **dict.fromkeys(("reshape", "ravel", "flatten", "transpose"), "; do that in the caller"),
+    **dict.fromkeys(("dot", "std", "var", "cumsum", "round", "clip", "sort"), "; write a loop"),
+    **dict.fromkeys(("any", "all"), "; write it as a function"),
+    **dict.fromkeys(
+        ("argmax", "argmin"), "; write max(range(len(xs)), key=lambda i: xs[i]), or min"
+    ),
     **dict.fromkeys(
         ("get", "items", "keys", "values", "setdefault", "update"), f" of a dict{NO_DICT}"
     ),

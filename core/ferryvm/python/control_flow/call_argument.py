@@ -14,6 +14,8 @@ from ferryvm.python.control_flow.graph_builder import GraphBuilder, name_of, ren
 from ferryvm.python.control_flow.sequence import Sequences
 from ferryvm.python.definition.source import InnerFunction, Source
 from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.hosted.builtin import ORIGINAL
+from ferryvm.python.hosted.refused_call import name_of_function
 
 
 class CallArguments(Sequences):
@@ -114,7 +116,7 @@ def bound_arguments(
     try:
         bound = signature.bind(*values[:count], **dict(zip(keywords, values[count:], strict=True)))
     except TypeError as error:
-        name = inner.name if inner else getattr(function, "__name__", "")
+        name = inner.name if inner else name_of_function(ORIGINAL.get(function, function))
         raise NotCompilableError(node, f"{name}: {error}") from None
     for each in signature.parameters.values():
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):

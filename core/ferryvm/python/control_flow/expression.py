@@ -38,15 +38,16 @@ from ferryvm.python.definition.source import MISSING, InnerFunction, Source
 from ferryvm.python.fault import NO_DICT, NO_SET, NotCompilableError
 from ferryvm.python.hosted.builtin import contains, in_range, replacement
 from ferryvm.python.hosted.builtin_text import CHARACTER_TESTS, TEXT_METHODS
+from ferryvm.python.hosted.refused_call import advice, is_of_numpy, refused_call
 from ferryvm.python.hosted.work_item import is_index
 
 METHODS = frozenset(
     {
-        *("append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove"),
+        *("append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "fill"),
         *("reverse", "sort", "join", *CHARACTER_TESTS, *TEXT_METHODS),
     }
 )
-"""The methods of lists, tuples and texts."""
+"""The methods of lists, tuples, texts and arrays."""
 _EXPRESSIONS = {
     ast.SetComp: f"a set{NO_SET}",
     ast.Set: f"a set{NO_SET}",
@@ -407,6 +408,8 @@ class Expressions(KernelCalls):
         if creates(function):
             arguments = normalised(node, function, lambda: Known(None, node))
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
+        if is_of_numpy(function):
+            raise NotCompilableError(node, refused_call(function))
         if isinstance(function, types.FunctionType | InnerFunction):
             name = self.graph.temporary()
             self.graph.add(Call(node, name, *self.called(node, function), self._captured))
@@ -415,10 +418,10 @@ class Expressions(KernelCalls):
             return name_of(name, node)
         if function is MISSING and not isinstance(node.func, ast.Attribute):
             return self.value_called(node)
-        if node.keywords:
-            message = (
-                "cannot compile a call of this function with keywords; pass values by position"
-            )
+        if node.keywords and function is not MISSING:
+            message = refused_call(function)
+            if not advice(function):
+                message += " with keywords; pass values by position"
             raise NotCompilableError(node, message)
         if function is MISSING:
             assert isinstance(node.func, ast.Attribute)

@@ -7,6 +7,7 @@ They do what CPython's do, errors included.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ferryvm.python.hosted import cmath_function, number_function
+from ferryvm.python.hosted import builtin_array, cmath_function, number_function
 from ferryvm.python.hosted.builtin_list import sort_by, sorted_by
 
 _IS_COMPENSATED = sys.version_info >= (3, 12)
@@ -93,6 +94,41 @@ def _product(values: Any, start: Any = 1) -> Any:
     for value in values:
         total = total * value
     return total
+
+
+def _reduced(function: Any, values: Any) -> Any:
+    """`functools.reduce`."""
+    total = None
+    for value in values:
+        total = value if total is None else function(total, value)
+    if total is None:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    return total
+
+
+def _reduced_from(function: Any, values: Any, start: Any) -> Any:
+    """`functools.reduce` with an initial value."""
+    total = start
+    for value in values:
+        total = function(total, value)
+    return total
+
+
+def _digits(value: Any) -> Any:
+    """`str`, of an integer or a text."""
+    if isinstance(value, str):
+        return value
+    if type(value) is not int and type(value) is not np.int64:
+        raise TypeError("another text")
+    rest = abs(int(value))
+    found: list[str] = []
+    while rest or not found:
+        found.append(chr(48 + rest % 10))
+        rest = rest // 10
+    if value < 0:
+        found.append(chr(45))
+    found.reverse()
+    return "".join(found)
 
 
 def _quotient_and_rest(a: Any, b: Any) -> Any:
@@ -235,6 +271,7 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
     all: _all,
     divmod: _quotient_and_rest,
     math.prod: _product,
+    str: _digits,
     math.gcd: _divisor,
     math.lcm: _multiple,
     math.factorial: _factorial,
@@ -254,8 +291,9 @@ ORIGINAL[contains] = lambda wanted, values: (
     wanted in values if isinstance(values, str | bytes) else contains(wanted, values)
 )
 ORIGINAL |= {_least: min, _greatest: max, _lesser: min, _greater: max, _power_modulo: pow}
+ORIGINAL |= {_reduced: functools.reduce, _reduced_from: functools.reduce}
 ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
-ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL
+ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL | builtin_array.ORIGINAL
 
 
 def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
@@ -266,9 +304,12 @@ def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
         return _lesser if function is min else _greater
     if function is pow and arguments == 3:
         return _power_modulo
+    if function is functools.reduce:
+        return _reduced if arguments == 2 else _reduced_from if arguments == 3 else None
     if arguments == 2 and any(function is each for each in _OF_TWO):
         return _OF_TWO[function]
     try:
-        return SELF_HOSTED.get(function)
+        of_arrays = builtin_array.HOSTED.get(function)
+        return SELF_HOSTED.get(function) if of_arrays is None else of_arrays.get(arguments)
     except TypeError:  # it cannot be hashed
         return None

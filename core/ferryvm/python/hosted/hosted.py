@@ -11,6 +11,7 @@ import types
 
 from ferryvm.python.hosted import (
     builtin,
+    builtin_array,
     builtin_list,
     builtin_text,
     cmath_function,
@@ -23,6 +24,7 @@ _MODULES = frozenset(
     each.__name__
     for each in (
         builtin,
+        builtin_array,
         builtin_list,
         builtin_text,
         cmath_function,
