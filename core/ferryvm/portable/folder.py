@@ -13,6 +13,7 @@ from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.portable.expression import Expression, Place, renamed
+from ferryvm.portable.failure import end_at_failures
 from ferryvm.portable.fold import folded
 from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface, length_name
@@ -152,6 +153,7 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     function, groups = _plain(subject, name, options)
     if options.target in SELECTING and options.optimize >= SELECTIONS:
         _select(function.body)
+    end_at_failures(function)
     verify_plain(function)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40

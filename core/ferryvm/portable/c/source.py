@@ -109,6 +109,8 @@ class PlainPrinter(FunctionPrinter):
                 f"{self.spelling.element(array.element)} {array.name}[{max(array.length, 1)}];"
                 for array in self.plain.arrays.values()
             ]
+        if all(block.end.name != "return" for block in self.body.blocks):
+            declared += [f"(void){result.name};" for result in self.plain.interface.results]
         return [*self._copies, *declared, *super()._prologue(joined)]
 
     def _comment(self, operation: Operation) -> None:
