@@ -348,8 +348,8 @@ _put(
     "llvm",
     "range-may-end-at-the-limit",
     "A range may include its limit.",
-    "doubts[self.compare(I64, Condition.GE_U, high, self._limit(each.limit))] = None",
-    "doubts[self.compare(I64, Condition.GT_U, high, self._limit(each.limit))] = None",
+    "doubts[self.compare(I64, Condition.GE_U, high, self._limit(limit))] = None",
+    "doubts[self.compare(I64, Condition.GT_U, high, self._limit(limit))] = None",
 )
 _put(
     "passes.range_check",

@@ -137,5 +137,22 @@ def looks_negative(value: Value) -> bool:
     return looks_negative(a) != (value.name == "mul" and looks_negative(b))
 
 
+def split_constant(m: Builder, value: Value) -> tuple[Value, int]:
+    """A sum without its constants, and these; builds it."""
+    if isinstance(value, Constant):
+        return m.constant(I64, 0), value.bits
+    if isinstance(value, Operation) and value.type is I64:
+        if value.name in ("add", "sub"):
+            (a, c), (b, d) = (split_constant(m, each) for each in value.arguments)
+            build = m.add if value.name == "add" else m.sub
+            return build(I64, a, b), c + d if value.name == "add" else c - d
+        if value.name in ("shl", "mul") and isinstance(factor := value.arguments[1], Constant):
+            a, c = split_constant(m, value.arguments[0])
+            if value.name == "shl":
+                return m.shl(I64, a, factor), c << factor.bits
+            return m.mul(I64, a, factor), c * factor.bits
+    return value, 0
+
+
 def _is_small_count(value: Value) -> bool:
     return isinstance(value, Constant) and value.bits < I64.bits

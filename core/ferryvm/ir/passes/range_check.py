@@ -48,7 +48,13 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.index import from_end, plain_index
-from ferryvm.ir.loop.affine import AffineAnalysis, AffineExpression, Interval, looks_negative
+from ferryvm.ir.loop.affine import (
+    AffineAnalysis,
+    AffineExpression,
+    Interval,
+    looks_negative,
+    split_constant,
+)
 from ferryvm.ir.loop.induction import (
     InductionVariable,
     find_descending_variable,
@@ -110,6 +116,16 @@ class _RangeCheck(NamedTuple):
     check: Operation
     value: Value
     limit: Value
+
+
+class _Alike(NamedTuple):
+    """Indices that differ by a constant, and have one limit."""
+
+    root: Value
+    terms: tuple[tuple[Parameter, Value], ...]
+    limit: Value
+    apart: Value | None
+    """The index itself, if its constant is large."""
 
 
 class _LoopChecks(Builder):
@@ -284,7 +300,7 @@ class _LoopChecks(Builder):
 
     def _doubt_of_invariants(self) -> Value:
         """True if an invariant check fails, or a limit is above one that it is to be below."""
-        doubts = dict.fromkeys(each.arguments[0] for each in self.fixed)
+        doubts = dict.fromkeys(_largest(each.arguments[0] for each in self.fixed))
         for first, second in self.limits:
             doubts[self.compare(I64, Condition.GT_U, first, second)] = None
         return self._any_of(doubts)
@@ -316,10 +332,12 @@ class _LoopChecks(Builder):
         """True if a range check may fail, or an operation overflow."""
         doubts: dict[Value, None] = {}
         zero = self.constant(I64, 0)
-        for each in self.ranges:
-            low, high = self._extremes(plain_index(each.value), doubts)
-            doubts[self.compare(I64, Condition.LT_S, low, zero)] = None
-            doubts[self.compare(I64, Condition.GE_U, high, self._limit(each.limit))] = None
+        for value, limit, is_first, is_last in self._outermost():
+            low, high = self._extremes(value, doubts)
+            if is_first:
+                doubts[self.compare(I64, Condition.LT_S, low, zero)] = None
+            if is_last:
+                doubts[self.compare(I64, Condition.GE_U, high, self._limit(limit))] = None
         for value, range_ in self.ranges_of_values.assumed.items():
             first = self.sub(I64, self._first(value), self.constant(I64, range_.low & I64.mask))
             doubts[self._is_above(first, range_.high - range_.low)] = None
@@ -332,6 +350,25 @@ class _LoopChecks(Builder):
                     moved = self.add(I64, end, self.constant(I64, most))
                     doubts[self._is_above(moved, 2 * most)] = None
         return self._any_of(doubts)
+
+    def _outermost(self) -> Iterator[tuple[Value, Value, bool, bool]]:
+        """The indices to check with their limits, and if they are the first, or the last, of those
+        that differ by a constant: the others are between them, as both are near zero."""
+        groups: dict[_Alike, dict[int, Value]] = {}
+        for each in self.ranges:
+            value = plain_index(each.value)
+            expression = self.affine.expression(value)
+            assert expression is not None
+            root, offset = split_constant(self, expression.base)
+            offset = signed(I64, offset & I64.mask)
+            apart = value if abs(offset) > LARGEST_COUNT else None
+            alike = _Alike(root, expression.terms, each.limit, apart)
+            groups.setdefault(alike, {})[offset] = value
+        for alike, values in groups.items():
+            first, last = min(values), max(values)
+            yield values[first], alike.limit, True, first == last
+            if first != last:
+                yield values[last], alike.limit, False, True
 
     def _first(self, value: Parameter) -> Value:
         """The value of a parameter of the header in the first iteration."""
@@ -413,3 +450,21 @@ def _bounds(expression: AffineExpression) -> Iterator[tuple[Value, int]]:
     yield expression.base, LARGEST_BASE
     for _, scale in expression.terms:
         yield scale, LARGEST_COUNT
+
+
+def _largest(checks: Iterable[Value]) -> Iterator[Value]:
+    """Conditions without those that hold only if another one does: of constants that are not below
+    one limit, the largest."""
+    largest: dict[Value, tuple[int, Value]] = {}
+    for p in checks:
+        if isinstance(p, Operation) and p.static == (I64, Condition.GE_U):
+            value, limit = p.arguments
+            if isinstance(value, Constant):
+                largest[limit] = max(largest.get(limit, (-1, p)), (value.bits, p), key=_first_of)
+                continue
+        yield p
+    yield from (p for _, p in largest.values())
+
+
+def _first_of(pair: tuple[int, Value]) -> int:
+    return pair[0]
