@@ -31,6 +31,7 @@ OTHERS = {
     ("context-array-shared", "vliw"): "the program is simulated for minutes, its loop being longer",
     ("row-not-counted", "vliw"): "checks of all rows are made in front of the first one",
     ("row-not-counted", "cc"): "it makes no checks in front of rows",
+    ("item-on-other-side", "vliw"): "it divides no loops at numbers of items",
     ("divergence-unnoticed", "vliw"): "items of the program that shows it read what others write",
 }
 """Pairs that are left out, and the reasons."""

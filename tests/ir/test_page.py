@@ -49,6 +49,7 @@ def test_every_pass_has_a_room_of_tests(name: str) -> None:
 
 OF_GROUPS = {"barrier", "member", "group_array"} | {
     "begin_group",
+    "bounded",
     "fail_if",
     "fail_if_interrupted",
     "has_failed",

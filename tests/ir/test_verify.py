@@ -64,6 +64,10 @@ FAULTS = {
     "state too many": (("jump b1(%0)", "jump b1(%0) @2 [_ _ %0]"), "no state expected"),
     "header in a state": (("poll @2 [_ _ %4]", "poll @2 [_ %4 %4]"), "every word of the frame"),
     "no poll": (("  poll @2 [_ _ %4]\n", ""), "block b1: it is in a cycle without a `poll`"),
+    "no poll in a long loop": (
+        ("  poll @2 [_ _ %4]\n", "  bounded 4097\n"),
+        "block b1: it is in a cycle without a `poll`",
+    ),
     "no poll and no mark": (
         ("  poll @2 [_ _ %4]\n  jump b1(%4)^", "  jump b1(%4)"),
         "block b1: it is in a cycle without a `poll`",

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from ferryvm.backend import Options
 from ferryvm.ir.function_body import expand
 from ferryvm.ir.graph import Body, Module, Operation
+from ferryvm.ir.group.batch import batch_groups
 from ferryvm.ir.group.form import form_groups
 from ferryvm.ir.group.improve import improve_item_loops
 from ferryvm.ir.lift import lift
@@ -62,6 +63,10 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     for body in module.bodies if module.groups else ():
         improve_item_loops(body, functools.partial(_unroll_rows, launches=module.launches))
         verify(body)
+        if batch_groups(module, body):
+            for each in (hoist_invariants, number_values, thread_jumps, remove_dead_code):
+                each(body)
+            verify(body)
     for body in module.bodies:
         join_element_addresses(body)
         verify(body)

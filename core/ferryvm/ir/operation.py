@@ -211,6 +211,7 @@ _DECLARED = {
     "context_load": Shape(Role.READS, _CONTEXT, (I64, I64), WORD),
     "context_store": Shape(Role.CHANGES, _CONTEXT, (I64, I64, WORD)),
     "begin_group": Shape(Role.CHANGES, _NUMBER),
+    "bounded": Shape(Role.CHANGES, _NUMBER),
     # leaving, perhaps
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),

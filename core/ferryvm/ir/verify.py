@@ -28,7 +28,15 @@ from ferryvm.ir.graph import (
     ValueType,
 )
 from ferryvm.ir.lane.rule import lane_fault
-from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
+from ferryvm.ir.operation import (
+    POLL_BUDGET,
+    SHAPES,
+    AnyType,
+    IrError,
+    Role,
+    Shape,
+    computed_types,
+)
 from ferryvm.ir.text import operation_text
 from ferryvm.ir.use import callees
 from ferryvm.isa.element import Element
@@ -91,8 +99,12 @@ def _check_recursion(module: Module) -> None:
 
 
 def _polls(block: Block) -> bool:
-    """True if a block looks at the interrupt flag."""
-    return any(operation.name in ("poll", "poll_lanes") for operation in block.operations)
+    """True if a block looks at the interrupt flag, or is in a loop so short that none has to."""
+    return any(
+        operation.name in ("poll", "poll_lanes")
+        or (operation.name == "bounded" and operation.fact(0, int) <= POLL_BUDGET)
+        for operation in block.operations
+    )
 
 
 class _Check:

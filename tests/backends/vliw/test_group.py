@@ -38,6 +38,9 @@ GRID = """
 (reduce + to)
 """
 
+STORES = ("element_store", "context_store")
+"""A group's own array is a context array in a batch."""
+
 
 def _module(height: int, width: int) -> Module:
     """The launch over groups of so many rows and columns."""
@@ -59,7 +62,7 @@ def test_items_of_a_row_are_one_iteration_without_checks() -> None:
     for loop in rows:
         assert loop.is_innermost
         assert not any(operation.name == "trap_if" for operation in loop.operations)
-        stores = [operation for operation in loop.operations if operation.name == "element_store"]
+        stores = [operation for operation in loop.operations if operation.name in STORES]
         items = [store.item for store in stores]
         assert {item.number for item in items if item is not None} == {*range(8)}
 

@@ -48,7 +48,7 @@ _Shape = tuple[_Form, ...]
 _Address = tuple[Value | None, int, tuple[Static, ...]]
 """A value, the constant that is added to it, and the number of loaded bytes or the elements."""
 
-_LOADS = frozenset({"heap_load", "element_load"})
+_LOADS = frozenset({"heap_load", "element_load", "context_load"})
 _HEAP_CHANGES = frozenset({"heap_store", "canonicalise", "elements_to_heap"})
 _CHANGES = (
     _HEAP_CHANGES
@@ -56,6 +56,7 @@ _CHANGES = (
     | {
         "element_store",
         "canonicalise_elements",
+        "context_store",
         "elements_from_heap",
         "fill_elements",
         "move_elements",
@@ -204,7 +205,8 @@ class _Forwarding(Builder):
         start = self.entry.edge.arguments[header.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
         for name, static, t in shape:
-            more = (self.constant(I64, 0),) if name == "element_load" else ()
+            has_index = name in ("element_load", "context_load")
+            more = (self.constant(I64, 0),) if has_index else ()
             first = self.emit(Operation(name, t, static, (first, *more)))
         assert first.type is not None
         found = Parameter(first.type)
@@ -239,6 +241,9 @@ class _Forwarding(Builder):
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
         """True if an operation certainly changes no loaded byte, in any iteration."""
+        contexts = load.name == "context_load", change.name == "context_store"
+        if any(contexts):
+            return not all(contexts) or load.static[1:] != change.static[1:]
         is_element = load.name == "element_load"
         if is_element is (change.name in _HEAP_CHANGES):
             return True

@@ -32,7 +32,12 @@ from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.use import substitute, users_of
 from ferryvm.isa.type import I64
 
-_ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
+_ACCESSES = frozenset(
+    {
+        *("heap_load", "heap_store", "element_load", "element_store"),
+        *("context_load", "context_store"),
+    }
+)
 
 
 def reduce_strength(body: Body) -> None:

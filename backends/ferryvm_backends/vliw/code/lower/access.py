@@ -82,6 +82,9 @@ class Access:
     def do_begin_group(self, _operation: Operation) -> None:
         """Exits write all words of their frames."""
 
+    def do_bounded(self, _operation: Operation) -> None:
+        """Such a loop does not poll."""
+
     def do_static(self, operation: Operation) -> Operand:
         return self.emission.load(Segment.STATICS, 0, WORD_BYTES * operation.fact(0, int))
 
