@@ -36,6 +36,7 @@ class OpenClBackend(RegionCompiler):
         forcing=frozenset({Forcing.DEOPT}),
         devices=True,
         references=True,
+        launches=True,
         ranges=True,
         known=True,
     )

@@ -21,6 +21,7 @@ from collections import OrderedDict
 from ferryvm.backend import Activity, Options
 from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import LOOK
+from ferryvm.ir.c.opencl_launch import packed
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
@@ -162,7 +163,8 @@ class CopiedCode(KernelCode):
         record.statics = needs.statics
         record.writes_statics = needs.writes_statics
         record.reads_heap, record.writes_heap = needs.heap, needs.writes_heap
-        record.objects = needs.objects is not None
+        self._launches = [number for _, number in options.launches]
+        record.objects = needs.objects is not None or bool(self._launches)
 
     def back(self, control: ControlBlock, why: int) -> Status:
         status = Status.LOST
@@ -191,6 +193,7 @@ class CopiedCode(KernelCode):
         given.scratch[FORCED_WORD] = record.entries % 7 + 1  # where forced code gives up next
         given.scratch[LOWEST_WORD] = control.fp - self._needs.parameters
         given.interrupt = 0
+        given.launches = self._launch_words(control)
         returned = ControlBlock()
         while True:
             given.scratch[SLICE_WORD] = record.slice
@@ -218,6 +221,15 @@ class CopiedCode(KernelCode):
             return Status.SLICED
         status = Status(returned.status)
         return self._guard_failed(returned.exit_id) if status is Status.GUARD else status
+
+    def _launch_words(self, control: ControlBlock) -> int:
+        """The words of the launches that the kernel may leave for, as it reads them."""
+        if not control.launches:
+            return packed({})
+        words = (ctypes.c_uint64 * (max(self._launches, default=0) + 1)).from_address(
+            control.launches
+        )
+        return packed({number: words[number] for number in self._launches})
 
     def _bind(self, memory: Copied) -> None:
         """Set the kernel's arguments, which takes several times as long as a kernel."""

@@ -64,7 +64,14 @@ def improved(
     """The IR that is printed; `items`: of the items of a launch, out of order; `rows`: loops over them
     are divided by the rows of dimensions; `prepare`: a change before all passes."""
     module = lifted(
-        region, options, least=1, exceptions=True, items=items, rows=rows, prepare=prepare
+        region,
+        options,
+        least=1,
+        exceptions=True,
+        launches=not items,
+        items=items,
+        rows=rows,
+        prepare=prepare,
     )
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)

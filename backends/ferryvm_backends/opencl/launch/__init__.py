@@ -94,8 +94,8 @@ class Record(ctypes.Structure):
     reads_heap: int
     writes_heap: int
     objects: int
-    """Needs of the kernel; `objects`: true if it uses references, which native code leaves to
-    `back`."""
+    """Needs of the kernel; `objects`: true if it uses references, or may leave for launches, which
+    native code leaves to `back`."""
 
     _fields_ = [
         *_words("launch", "key", "back", "queue", "kernel", "enqueue", "finish", "set_argument"),

@@ -68,8 +68,10 @@ class Access:
     # --- statics and heap -------------------------------------------------------------------
 
     def do_launch_word(self, operation: Operation) -> str:
-        words = f"({self.scope.dialect.words})control->launches"
-        return f"({words})[{operation.fact(0, int)}]"
+        dialect, number = self.scope.dialect, operation.fact(0, int)
+        if dialect.launch_word is not None:
+            return dialect.launch_word(number)
+        return f"(({dialect.words})control->launches)[{number}]"
 
     def do_static(self, operation: Operation) -> str:
         (number,), t = operation.static, operation.type

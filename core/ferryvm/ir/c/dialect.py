@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ferryvm.ir.graph import ValueType
 from ferryvm.isa.type import Type
@@ -97,6 +97,9 @@ class Dialect:
     """Declaration specifiers of the function that enters the region, and of exports."""
     unfused: str = ""
     """The start of a text of which a compiler would fuse operations otherwise."""
+    launch_word: Callable[[int], str] | None = dataclasses.field(default=None, compare=False)
+    """The expression of the word of a launch, by its number; None: `control->launches` points to
+    the words."""
 
     @property
     def word(self) -> str:

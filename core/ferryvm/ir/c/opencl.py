@@ -21,6 +21,7 @@ import functools
 from ferryvm.ir.c import opencl_object
 from ferryvm.ir.c.context import SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect, helper_text
+from ferryvm.ir.c.opencl_launch import launch_word
 from ferryvm.ir.c.opencl_object import DIRTY_SHIFT
 from ferryvm.ir.graph import BOOLEAN, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
@@ -398,6 +399,7 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         exit_stores="volatile ",
         internal="static ",
         cold="static ",
+        launch_word=launch_word if apart else None,
     )
 
 
