@@ -182,6 +182,18 @@ def test_other_groups_are_refused_with_the_reason(member: str, device: Device) -
     assert re.search(f"its groups cannot be work-groups: {REFUSED[member]}", str(caught.value))
 
 
+@pytest.mark.parametrize("value", ["0", "7"])
+def test_new_arrays_may_be_filled_with_zeros_before_members_begin(
+    value: str, device: Device
+) -> None:
+    text = REVERSED.format(last=7).replace("(make-array i64 8)", f"(make-array i64 8 {value})")
+    if value == "0":
+        assert text_of(text, device).form.members == 8
+    else:
+        with pytest.raises(RefusalError, match="its items do `fill_elements` before their members"):
+            text_of(text, device)
+
+
 TILED = """
   (define i {first})
   (while (< i {end}) {store} (set! i (+ i {step})))

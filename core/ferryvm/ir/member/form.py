@@ -170,6 +170,8 @@ def _refuse_effects_before(body: Body, loop: Loop) -> None:
     """Raise UngroupedError if an item changes what is not new before its members begin."""
     reached = reachable_from(loop.graph.blocks[place] for place in loop.blocks)
     for block in body.blocks:
+        if block not in reached:
+            block.operations = [o for o in block.operations if not _clears(o, body)]
         for operation in block.operations:
             is_allocation = operation.name in {*_ALLOCATION, "set_header_word"}
             if block in reached and is_allocation:
@@ -179,6 +181,17 @@ def _refuse_effects_before(body: Body, loop: Loop) -> None:
                     raise UngroupedError("its items store before their members begin")
                 if SHAPES[operation.name].role is Role.CHANGES:
                     raise UngroupedError(f"its items do `{operation.name}` before their members")
+
+
+def _clears(operation: Operation, body: Body) -> bool:
+    """True if an operation stores zeros into a new array, whose elements are zero."""
+    if operation.name != "fill_elements":
+        return False
+    place, *_, value = operation.arguments
+    if not isinstance(value, Constant) or value.bits:
+        return False
+    headers = (o for o in body.operations if o.name == "set_header_word")
+    return any((o.static[0], o.arguments[1]) == (PLACE, place) for o in headers)
 
 
 def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
