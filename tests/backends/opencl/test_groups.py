@@ -194,6 +194,31 @@ def test_new_arrays_may_be_filled_with_zeros_before_members_begin(
             text_of(text, device)
 
 
+THIRD = """
+(define (member l g a b c x out (n i64))
+  (array-set! a l (array-ref x (+ (* g 8) l)))
+  (array-set! b l g)
+  (barrier)
+  (define i 0)
+  (if (= l 0)
+    (while (< i 8)
+      (array-set! c (- n i) (+ (array-ref a i) (array-ref x (+ (* i n) g))))
+      (set! i (+ i 1))))
+  (barrier)
+  (array-set! out (+ (* g 8) l) (array-ref c (- 7 l))))
+(define (group g x out)
+  (define a (make-array i64 8))
+  (define b (make-array i64 8))
+  (define c (make-array i64 8))
+  (for-each-item 8 (member g a b c x out (- (array-length x) 393))))
+"""
+"""A loop stores into the third array of the group, whose number is that of the place in headers."""
+
+
+def test_loops_may_store_into_the_third_array_of_a_group(device: Device) -> None:
+    assert len(text_of(THIRD, device).form.arrays) == 3
+
+
 TILED = """
   (define i {first})
   (while (< i {end}) {store} (set! i (+ i {step})))

@@ -218,8 +218,9 @@ class RuntimeChecks:
             index = offset.arguments[0]
         elif isinstance(offset, Constant):
             index = self.conditions.constant(I64, offset.bits // _bytes(operation))
-        is_known = isinstance(place, Operation) and place.static == (PLACE,)
-        array = place.arguments[0] if isinstance(place, Operation) and is_known else place
+        array = place  # of a group, it may be
+        if isinstance(place, Operation) and (place.name, place.static) == ("header_word", (PLACE,)):
+            array = place.arguments[0]
         return ArrayAccess(place, array, index)
 
     # --- checks and accesses ----------------------------------------------------------------
