@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -17,9 +18,12 @@ from ferryvm.engine import chunked_run
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.engine.team import Team
+from ferryvm.isa import I64
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.chunk import acquire
+from ferryvm.machine.host import HostFunction
 from ferryvm.machine.state import Machine
+from ferryvm.program import Signature
 
 from ..launching import run_interrupted
 from .parallel_program import (
@@ -106,6 +110,36 @@ def test_a_call_whose_launch_is_interrupted_is_resumed_where_it_stood(
     assert has_come
     assert found.tolist() == [4 * item for item in range(600)]
     assert instance.fill(600, found) == 600
+
+
+def test_a_signal_in_a_host_call_of_an_item_leaves_a_state_that_is_saved(
+    launched: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """The call is done, and no other; elsewhere the later items call, each once and in order."""
+    program = ferryvm.compile(
+        "(host-function ask (i64))"
+        "(define (put item to) (if (= (% item 50) 9) (ask item)) (array-set! to item (* 3 item)))"
+        "(define to (make-array i64 600))"
+        "(define (all) (for-each-item 600 (put to)))"
+        "(all) (all) (all) (reduce + to)"
+    )
+    items: list[int] = []
+
+    def ask(item: int) -> None:
+        items.append(item)
+        if len(items) == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    hosts = {"ask": HostFunction("ask", Signature((I64,), ()), ask)}
+    execution = Engine(policy=policy(2), hosts=hosts).start(program)
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    assert launched
+    assert len(items) == 30
+    execution.save(tmp_path / "state.ferry")
+    resumed = Engine("switch", hosts=hosts).resume(tmp_path / "state.ferry")
+    assert resumed.run().value == 3 * sum(range(600))
+    assert items == 3 * [*range(9, 600, 50)]
 
 
 @pytest.mark.parametrize("name", ["prints where it is divisible by 100", "stores"])

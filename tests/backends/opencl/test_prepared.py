@@ -4,6 +4,7 @@ the states of the loops in order whatever has changed between."""
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ TEXT = """
   (for-each-item 8 (member g k (make-array i64 8) from to)))
 (define (items (n i64) (k i64) (from (array i64)) (to (array i64)))
   (for-each-item n (item k from to)))
+(define (more (i i64) (from (array i64)) (to (array i64)))
+  (array-set! to i (+ (array-ref to i) (array-ref from i))))
+(define (add (n i64) (from (array i64)) (to (array i64)))
+  (for-each-item n (more from to)))
 (define (groups (n i64) (k i64) (from (array i64)) (to (array i64)))
   (for-each-item n (group k from to)))
 """
@@ -160,6 +165,43 @@ def test_whatever_has_changed_is_seen(
         call(n, 6, given, other)
         call(n, 6, given, to)
     assert to.tolist() == other.tolist() == expected(6, given).tolist()
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_signal_in_a_repeated_launch_leaves_a_call_that_goes_on(
+    is_behind: bool,
+    instance: Instance,
+    again: list[PreparedRange],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "add", 80, given, to)
+    again.clear()
+    to[:] = 0
+
+    def signalled(name: str) -> None:
+        run = getattr(PreparedRange, name)
+
+        def run_and_signal(*args: Any) -> Any:
+            if not is_behind:
+                signal.raise_signal(signal.SIGINT)
+            found = run(*args)
+            if is_behind:
+                signal.raise_signal(signal.SIGINT)
+            return found
+
+        monkeypatch.setattr(PreparedRange, name, run_and_signal)
+
+    signalled("run")
+    signalled("run_at_once")
+    with pytest.raises(KeyboardInterrupt) as raised:
+        call(80, given, to)
+    assert again
+    assert to.tolist() in (given.tolist(), [0] * 80)
+    suspended = getattr(raised.value, "call", None)  # None: the call had ended
+    if suspended is not None:
+        suspended.resume()
+    assert to.tolist() == given.tolist()
 
 
 def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
