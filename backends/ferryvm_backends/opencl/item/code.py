@@ -19,7 +19,7 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY, PythonEntry
-from ferryvm.machine.launch_operands import launch_operands
+from ferryvm.machine.launch_operands import LaunchOperands, launch_operands
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region
@@ -81,19 +81,23 @@ class ItemCode(CodeWrapper):
         launch = launch_operands(control)
         left = launch.limit - launch.next
         if left <= 0:  # the device has nothing to do
-            if launch.record:
-                control.status = Status.LAUNCH
-            else:
-                control.pc, control.status = self._behind, Status.LEAVE
-            return int(control.status)
+            return self._end(control, launch)
         if control.launches:
             word = WORD_BYTES * self._number
             if left > ctypes.c_uint64.from_address(control.launches + word).value:
                 if self._ranges.run_in_entry(control, launch.next, launch.limit):
-                    return self._enter(address)  # with nothing left
+                    return self._end(control, launch)
                 control.status = Status.PARALLEL
                 return int(Status.PARALLEL)
         return self._in_order(address)
+
+    def _end(self, control: ControlBlock, launch: LaunchOperands) -> int:
+        """Leave for what has been suspended, or behind the launch."""
+        if launch.record:
+            control.status = Status.LAUNCH
+        else:
+            control.pc, control.status = self._behind, Status.LEAVE
+        return int(control.status)
 
     @property
     def ranges(self) -> RangeRunner:
