@@ -79,6 +79,14 @@ def kmeans(points, k):
     return labels, centers
 
 
+@case((np.int8(-3),), (np.int64(256),), (np.float64("nan"),), (np.float32(0),), (np.uint16(0),))
+def stored_as_bools(x):
+    flags = np.zeros(3, dtype=bool)
+    flags[0] = x
+    flags[1:] = flags[0]
+    return flags
+
+
 @case((30,))
 def sieve_of_slices(n):
     sieve = np.ones(n + 1, dtype=bool)

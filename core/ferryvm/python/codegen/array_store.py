@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64
 from ferryvm.python.codegen import array_code, list_code, list_slice
-from ferryvm.python.codegen.operation import convert
+from ferryvm.python.codegen.operation import boolean, convert
 from ferryvm.python.control_flow.graph import Store
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.hosted import builtin_array
@@ -62,21 +63,31 @@ def store(b: Code, statement: Store) -> None:
     found = b.push(statement.value)
     b.at(node)
     element = element_kind(of.dtype)
-    if not isinstance(found, Scalar) or isinstance(element, Complex):
+    _check_element(statement, found, element)
+    if isinstance(found, Scalar) and found.dtype == "float64" and element == Scalar("float32"):
+        b.f.f32_demote_f64()
+    elif element == Scalar("bool") and isinstance(found, Scalar):
+        boolean(b, statement.node, found)
+    elif isinstance(found, Number) or element.slots != found.slots:
         convert(b, statement.node, found, element)
-    elif found.word is not element.word:
-        if found.is_float and not element.is_float:
-            message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
-            raise NotCompilableError(statement.node, message)
-        if element.dtype == "float32" and found.dtype == "float64":
-            b.f.f32_demote_f64()
-        else:
-            convert(b, statement.node, found, element)
-    elif found != element and not np.can_cast(found.dtype, element.dtype):
-        message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
-        raise NotCompilableError(statement.node, message)
     b.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
     array_code.store_element(b, of)
+
+
+def _check_element(statement: Store, found: Kind, element: Scalar | Complex) -> None:
+    """Raise NotCompilableError for a number that NumPy would cut off or wrap in an element."""
+    if not isinstance(element, Scalar) or element.is_float or element.dtype == "bool":
+        return
+    function = "int"
+    if isinstance(found, Scalar) and not found.is_float:
+        is_wider = element.word is I64 and found.word is not I64
+        if is_wider or np.can_cast(found.dtype, element.dtype):
+            return
+        function = f"numpy.{element.dtype}"
+    elif found != FLOAT and not isinstance(found, Scalar):
+        return
+    message = f"cannot store {found} into an array of {element.dtype}; write {function}(x)"
+    raise NotCompilableError(statement.node, message)
 
 
 def _store_part(b: Code, statement: Store, node: ast.Subscript, part: Array) -> None:

@@ -187,7 +187,8 @@ class MapPlan:
         """The kind of results, one for all items."""
         results = self.version.results
         if not results:
-            raise fault(self._of, "the function always raises an exception")
+            what = "the function raises an exception, or leaves 64 bits, for all items"
+            raise fault(self._of, f"{what}; call {self.name} itself for one to see it")
         tuples = [kind for kind in results if isinstance(kind, Tuple)]
         if not tuples:
             return self._promoted(results)
