@@ -36,6 +36,16 @@ def word(value: int) -> ir.Constant:
     return ir.Constant(WORD, value)
 
 
+_SHIFTED_SUMS = frozenset({3, 5, 9})
+"""Factors for which a processor adds an operand and a multiple of it in one cycle (x86: lea)."""
+
+
+def _factor(value: ir.Value) -> int | None:
+    """The number that a constant is; None for other values."""
+    is_number = isinstance(value, ir.Constant) and value.reference.isdecimal()
+    return int(value.reference) if is_number else None
+
+
 class Arithmetic(PureEmitter[ir.Value]):
     """Constants, integers, booleans, floats and conversions, at `self.builder`."""
 
@@ -74,7 +84,21 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self._overflows("ssub", t, a, b)
 
     def mul_overflows(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        factor = _factor(b)
+        if factor in _SHIFTED_SUMS:
+            return self._is_outside(t, a, factor)
         return self._overflows("smul", t, a, b)
+
+    def _is_outside(self, t: Type, a: ir.Value, factor: int) -> ir.Value:
+        """True for an operand whose product with a constant overflows.
+
+        The product is a plain one then: no multiplication with flags, which takes three cycles, is
+        on the path to what uses it, and LLVM knows its range, in which `3 * a + 1` never overflows.
+        """
+        limit = 1 << t.bits - 1
+        least, most = -(limit // factor), (limit - 1) // factor
+        moved = self.builder.sub(a, ir.Constant(a.type, least))
+        return self.builder.icmp_unsigned(">", moved, ir.Constant(a.type, most - least))
 
     def _overflows(self, name: str, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
         """The overflow flag of an operation; LLVM joins it with the operation itself."""
