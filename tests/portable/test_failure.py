@@ -26,7 +26,8 @@ FAILING = {
     "negative": "(array-set! x -1 k) (array-ref x 0)",
     "store": "(if (> k 1) (array-set! x 4611686018427387904 k) (set! k 3)) k",
     "loop": "(while (> k 0) (set! k (- k (/ k 0)))) k",
-    "fill": "(if (> k 1) (array-copy! x 9223372036854775807 x 0) (set! k 3)) k",
+    "copy": "(if (> k 1) (array-copy! x 0 x 9223372036854775807) (set! k 3)) k",
+    "copy past the end": "(if (> k 1) (array-copy! x 9223372036854775807 x 0) (set! k 3)) k",
 }
 
 

@@ -19,7 +19,9 @@ from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.simplify import simplify
 from ferryvm.ir.use import substitute
+from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.portable.plain import PlainFunction
 
@@ -41,6 +43,14 @@ _OF_LARGER = {
 """The outcomes of comparing a larger number with a smaller one."""
 
 
+_INDICES = {
+    **dict.fromkeys(("array_load", "array_store", "array_update", "array_exchange"), (1,)),
+    "array_fill": (1,),
+    "array_move": (1, 3),
+}
+"""The operands that are indices, by operation."""
+
+
 def end_at_failures(function: PlainFunction) -> None:
     """End blocks at checks that always fail, and fold comparisons of lengths with numbers that none
     has. Members of a group that a target runs go on behind a failure; nothing is changed in
@@ -54,8 +64,10 @@ def end_at_failures(function: PlainFunction) -> None:
         remaining: list[Operation] = []
         for operation in block.operations:
             condition = operation.arguments[0] if operation.name == "error_if" else None
-            if isinstance(condition, Constant) and condition.bits:
-                block.terminator = Terminator("error", operation.static)
+            is_reached = not _is_past_any_array(operation)
+            if not is_reached or (isinstance(condition, Constant) and condition.bits):
+                static = operation.static if is_reached else _any_error(function)
+                block.terminator = Terminator("error", static)
                 block.terminator.pc = operation.pc
                 has_ended = True
                 break
@@ -76,6 +88,22 @@ def _lengths(function: PlainFunction) -> dict[Value, int]:
         for pointer, length in itertools.pairwise(parameters)
         if pointer in function.pointers
     }
+
+
+def _is_past_any_array(operation: Operation) -> bool:
+    """True if an operation accesses an element that no array has, so a check before it fails."""
+    places = _INDICES.get(operation.name, ())
+    return any(
+        isinstance(index, Constant)
+        and index.bits * operation.fact(0, Element).bytes > LARGEST_OBJECT
+        for index in (operation.arguments[place] for place in places)
+    )
+
+
+def _any_error(function: PlainFunction) -> tuple[Trap, int]:
+    """An error of the interface, for the end of a block that is not reached."""
+    kind, lines = next(iter(function.interface.errors.items()))
+    return kind, lines[0]
 
 
 def _fold(body: Body, lengths: dict[Value, int]) -> None:
