@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from ferryvm.errors import FerryError
 from ferryvm.portable import ExportOptions, export_region
+from ferryvm.portable.imported.kernel import import_kernel
 from ferryvm.verify import Verified
 
 from .conftest import Folder, run
@@ -32,6 +35,28 @@ def test_python_says_that_there_is_no_platform(
     said = capsys.readouterr().err
     assert said.startswith("check.py: no OpenCL platform is installed: install the driver")
     assert said.count("\n") == 1
+
+
+def test_python_says_which_package_is_missing(opencl: Folder) -> None:
+    said = run(opencl("axpy"), "python3", "-S", "-E", "check.py")
+    assert said.returncode == 2
+    assert re.fullmatch(
+        r"check.py: No module named 'numpy'; it needs: pip install numpy pyopencl\n", said.stdout
+    )
+
+
+def test_a_device_that_takes_no_spirv_is_named(kernels: Verified, tmp_path: Path) -> None:
+    pyopencl = pytest.importorskip("pyopencl")
+    from ferryvm.portable.harness.check_opencl import takes_spirv
+
+    devices = [each for one in pyopencl.get_platforms() for each in one.get_devices()]
+    refusing = [each for each in devices if not takes_spirv(each)]
+    if not refusing:
+        pytest.skip("all devices take SPIR-V")
+    export_region(kernels, "axpy", tmp_path / "folder", ExportOptions("spirv", vectors=1))
+    platform = refusing[0].platform.name
+    with pytest.raises(FerryError, match=r": .* takes no SPIR-V; name another device$"):
+        import_kernel(tmp_path / "folder", device=platform)
 
 
 def test_c_says_that_there_is_no_platform(

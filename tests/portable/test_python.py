@@ -61,6 +61,10 @@ def fresh(n: Any) -> Any:
     return np.zeros(n)
 
 
+def factorial(n: int) -> int:
+    return n * factorial(n - 1) if n > 1 else 1
+
+
 def shout(x: Any) -> Any:
     print(x)  # what is refused
     return x
@@ -133,7 +137,8 @@ def test_the_shape_of_a_matrix_is_a_formula_of_arguments(tmp_path: Path) -> None
     ("function", "arguments", "reason"),
     [
         (fresh, (int,), "fresh returns array of float64, 1-d; pass an array that it fills"),
-        (shout, (float,), "it calls the host function"),
+        (shout, (float,), "it executes this statement in Python; do that before or after"),
+        (factorial, (int,), "'factorial' calls itself; write the recursion as a loop"),
         (both, (float,), "both returns float or int; return values of one type"),
     ],
 )

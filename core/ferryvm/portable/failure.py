@@ -80,6 +80,11 @@ def end_at_failures(function: PlainFunction) -> None:
     remove_dead_code(body)
 
 
+def _longest(bytes_: int) -> int:
+    """The largest number of elements of so many bytes that an array has."""
+    return LARGEST_OBJECT // bytes_
+
+
 def _lengths(function: PlainFunction) -> dict[Value, int]:
     """The lengths among the parameters, each with the bytes of an element."""
     parameters = function.body.blocks[0].parameters
@@ -94,8 +99,7 @@ def _is_past_any_array(operation: Operation) -> bool:
     """True if an operation accesses an element that no array has, so a check before it fails."""
     places = _INDICES.get(operation.name, ())
     return any(
-        isinstance(index, Constant)
-        and index.bits * operation.fact(0, Element).bytes > LARGEST_OBJECT
+        isinstance(index, Constant) and index.bits >= _longest(operation.fact(0, Element).bytes)
         for index in (operation.arguments[place] for place in places)
     )
 
@@ -135,6 +139,7 @@ def _outcome(operation: Operation, lengths: dict[Value, int]) -> bool | None:
         left, right, condition = right, left, _SWAPPED.get(condition, condition)
     if not isinstance(left, Constant) or right not in lengths:
         return None
-    if left.bits * lengths[right] <= LARGEST_OBJECT:
-        return None
-    return _OF_LARGER.get(condition)
+    longest, may_be_equal = _longest(lengths[right]), condition in (Condition.GE_U, Condition.LT_U)
+    if left.bits > longest or (left.bits == longest and may_be_equal):
+        return _OF_LARGER.get(condition)
+    return None

@@ -55,12 +55,18 @@ def check_calls(subject: Subject, module: Module, body: Body) -> None:
         number = operation.fact(0, int)
         callee = module.functions[number]
         name = subject.verified.program.functions[number].name
-        position = subject.position(callee.entry)
+        position = subject.position(callee.entry) or _first_call(subject, callee, number)
         if callee.recurs:
             raise ExportError(f"{name!r} calls itself", "write the recursion as a loop", position)
         check_exportable(subject, callee)
         check_calls(subject, module, callee)
         raise ExportError(f"{name!r} never returns", "let it end", position)
+
+
+def _first_call(subject: Subject, body: Body, number: int) -> Position | None:
+    """The position of the first call of a function in a body."""
+    calls = (o for o in body.operations if o.name == "call" and o.fact(0, int) == number)
+    return next(filter(None, (_position(subject, each) for each in calls)), None)
 
 
 def check_exportable(subject: Subject, body: Body, allowed: frozenset[str] = frozenset()) -> None:
@@ -108,8 +114,10 @@ def _explain(subject: Subject, operation: Operation) -> NoReturn:
     position = _position(subject, operation)
     if operation.name in ("host", "call_host"):
         name = subject.verified.program.hosts[operation.fact(0, int)].name
-        what = f"it calls the host function {name!r}"
-        raise ExportError(what, "call it before or after, and pass numbers and arrays", position)
+        what, instead = f"it calls the host function {name!r}", "call it before or after"
+        if name.startswith("statement "):  # of a Python function, which no other host has
+            what, instead = "it executes this statement in Python", "do that before or after"
+        raise ExportError(what, f"{instead}, and pass numbers and arrays", position)
     known = _REFUSED.get(operation.name)
     if known is None:
         known = f"it needs the machine ({operation.name})", "leave that to the caller"

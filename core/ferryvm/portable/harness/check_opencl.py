@@ -3,7 +3,7 @@
 
 It needs NumPy and pyopencl. DEVICE is a part of the name of a device; without it the first one of
 the first platform is taken. The status is 1 if a vector fails, 2 if the files are damaged or there
-is no device.
+is no device for them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy
-import pyopencl
+try:
+    import numpy
+    import pyopencl
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    print(f"check.py: {missing}; it needs: pip install numpy pyopencl", file=sys.stderr)
+    sys.exit(2)
 
 from ferryvm.portable.harness.golden import (
     expression,
@@ -42,6 +48,8 @@ class Kernel:
             options.append(build["division"]["flag" if exact else "otherwise"])
         code: Any
         if manifest["target"] == "spirv":
+            if not takes_spirv(device):
+                raise ValueError(f"{device.name} takes no SPIR-V; name another device")
             (name,) = build.get("sources") or [f"{manifest['entry']}.spv"]
             code = (folder / name).read_bytes()
         else:
@@ -91,6 +99,16 @@ def _sizes(value: Any, integers: dict[str, int]) -> tuple[int, ...]:
     """Sizes of a launch, one for each dimension."""
     each = value if isinstance(value, list) else [value]
     return tuple(expression(size, integers) for size in each)
+
+
+def takes_spirv(device: Any) -> bool:
+    """True if a device takes programs in SPIR-V."""
+    if "cl_khr_il_program" in device.extensions.split():
+        return True
+    try:
+        return bool(device.il_version)
+    except pyopencl.Error:  # OpenCL 1.2
+        return False
 
 
 NO_PLATFORM = (
