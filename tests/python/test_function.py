@@ -6,9 +6,11 @@ from __future__ import annotations
 import functools
 import math
 import re
+import runpy
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -361,3 +363,21 @@ def test_parts_of_arrays_that_are_read_only_are_not_assigned() -> None:
         with pytest.raises(ValueError, match="read-only"):
             ferryvm.function(f"def f(x): {text}")(array)
     assert array.tolist() == [0, 1, 2, 3]
+
+
+_OUTER = """
+def made(shift):
+    def outer(n):
+        def inner(i):
+            return i * shift
+
+        return sum(inner(i) for i in range(n))
+
+    return outer
+"""
+
+
+def test_a_closure_may_have_any_name(tmp_path: Path) -> None:
+    (tmp_path / "with_outer.py").write_text(_OUTER, "utf-8")
+    module = runpy.run_path(str(tmp_path / "with_outer.py"))
+    assert ferryvm.function(module["made"](2))(3) == 6

@@ -53,7 +53,7 @@ def _made(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> types.Cod
     body: list[ast.stmt] = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     if isinstance(node, ast.FunctionDef) and node.name not in code.co_freevars:
         body.insert(0, ast.Global([node.name]))  # in it, its name is no variable of `outer`
-    outer = ast.FunctionDef("outer", given, body, [])
+    outer = ast.FunctionDef("%outer", given, body, [])  # a name that no definition has
     tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
     flags = code.co_flags & _FUTURE
     waiting: list[types.CodeType] = [
