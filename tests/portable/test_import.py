@@ -36,7 +36,7 @@ from ferryvm.verify import Verified
 
 from ..command import ferry
 from ..tier import sample
-from .conftest import Folder
+from .conftest import KERNELS, Folder
 
 PROGRAM = """
 (host-function dot ((array f64) (array f64)) f64)
@@ -427,3 +427,14 @@ def test_a_formula_has_a_value(text: str | int, value: int) -> None:
 def test_what_is_no_formula_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"expression {re.escape(repr(text))}"):
         golden.expression(text, {"n": 5})
+
+
+def test_the_current_folder_is_exported_to_and_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = ferry("export", KERNELS, "--region", "dot", "--vectors", "2", "-o", ".")
+    assert done.code == 0, done.err
+    done = ferry("import", ".")
+    assert done.code == 0, done.err
+    assert "dot (f64[] f64[]) -> (f64), 2 vectors pass (c)" in done.out

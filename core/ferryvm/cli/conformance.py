@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.cli.path import FILE
+from ferryvm.cli.path import FILE, FolderPath
 from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError, UnknownNameError
 
@@ -38,7 +38,9 @@ _PATIENCE = 60.0
     help=f"Seconds after which a case has failed; {_PATIENCE:g} if not given.",
 )
 @click.option("--list", "is_list", is_flag=True, help="List the cases and do nothing.")
-@click.option("--export", "folder", type=FILE, help="Write the cases as JSON Lines to a folder.")
+@click.option(
+    "--export", "folder", type=FolderPath(), help="Write the cases as JSON Lines to a folder."
+)
 def conformance(
     backend: str | None,
     xfail: Path | None,

@@ -10,7 +10,7 @@ import click
 import ferryvm
 from ferryvm.cli.file import naming
 from ferryvm.cli.option import language_option
-from ferryvm.cli.path import FILE
+from ferryvm.cli.path import FILE, FolderPath
 from ferryvm.verify import verify
 
 
@@ -25,7 +25,9 @@ from ferryvm.verify import verify
     metavar="NAME",
     help="Form of the code: c, llvm, opencl, ptx, spirv, wasm (c).",
 )
-@click.option("-o", "--output", type=FILE, required=True, metavar="DIR", help="Folder to write.")
+@click.option(
+    "-o", "--output", type=FolderPath(), required=True, metavar="DIR", help="Folder to write."
+)
 @click.option("--as", "name", metavar="NAME", help="Name of the exported function.")
 @click.option("--vectors", type=click.IntRange(1, 100_000), help="Golden vectors to make (60).")
 @click.option("--seed", type=int, default=1, help="Seed of their random inputs (1).")

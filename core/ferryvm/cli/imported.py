@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from ferryvm.cli.path import FILE
+from ferryvm.cli.path import FolderPath
 
 
 @click.command("import")
-@click.argument("folder", type=FILE)
+@click.argument("folder", type=FolderPath())
 @click.option("--device", default="", metavar="NAME", help="Part of the name of an OpenCL device.")
 @click.option("--unproved", is_flag=True, help="Accept a manifest without golden vectors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
