@@ -81,7 +81,7 @@ def copy(exported: Folder, tmp_path: Path) -> Callable[[str], Path]:
     return made
 
 
-NO_DRIVER = {"ptx": "the driver of CUDA is not here", "spirv": "clCreateProgramWithIL failed"}
+NO_DRIVER = {"ptx": "the driver of CUDA is not here", "spirv": "takes no SPIR-V"}
 """Messages by targets that not each machine can run."""
 
 ROUNDTRIPS = [(target, name) for target in loader.LOADERS for name in ("axpy", "scaled", "dot")]
