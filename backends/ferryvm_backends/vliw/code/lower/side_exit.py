@@ -11,6 +11,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
+from ferryvm_backends.vliw.code.lower.common_word import CommonWords
 from ferryvm_backends.vliw.code.lower.emission import Emission
 from ferryvm_backends.vliw.code.lower.returns import Returns
 from ferryvm_backends.vliw.code.operation import (
@@ -29,6 +30,9 @@ class SideExits:
 
     def __init__(self, emission: Emission, returns: Returns, body: Body) -> None:
         self.emission, self.returns, self._body = emission, returns, body
+        self._common = CommonWords(body)
+        self._ends: dict[tuple[int, MachineBlock | None], MachineBlock] = {}
+        """The blocks that write common words, by these and where control goes behind them."""
 
     def do_trap_if(self, operation: Operation, p: Operand) -> None:
         trap = int(operation.fact(0, Trap))
@@ -89,7 +93,8 @@ class SideExits:
 
     def leave(self, state: FrameState, status: Status, fields: dict[str, Operand]) -> None:
         """Restore a frame state and return control."""
-        self.write(state)
+        parts = self._common.parts(state)
+        self.write(state, parts[0][1] if parts else 0)
         if state.unpaid:
             more = self.emission.compute(
                 "add", (I64,), (self.emission.read_field("fuel"), state.unpaid)
@@ -105,25 +110,50 @@ class SideExits:
         }
         for name, operand in {**everything, **fields}.items():
             self.emission.write_field(name, operand)
-        if state.phase is None:
-            self.returns.stop()
-            return
-        record = self.returns.record(state.phase, self._body)
-        values = [self._in_state(value) for value in state.phase.values]
-        self.emission.move(zip(record.parameters, [state.phase.region, *values], strict=True))
-        self.emission.emit(MachineOperation("jump", target=record.entry))
+        behind: MachineBlock | None = None
+        if state.phase is not None:
+            record = self.returns.record(state.phase, self._body)
+            values = [self._in_state(value) for value in state.phase.values]
+            self.emission.move(zip(record.parameters, [state.phase.region, *values], strict=True))
+            behind = record.entry
+        self._end(state, parts, behind)
 
-    def write(self, state: FrameState) -> None:
-        """Store the words of a frame state."""
-        for place, word in enumerate(state.words):
-            if word is not None:
-                self.emission.store(
-                    Segment.STACK, self.emission.frame, WORD_BYTES * place, self._in_state(word)
-                )
+    def _end(
+        self, state: FrameState, parts: list[tuple[int, int, int]], behind: MachineBlock | None
+    ) -> None:
+        """Write what a state has in common with others, and return control, or go on at a block."""
+        if not parts:
+            if behind is None:
+                self.returns.stop()
+            else:
+                self.emission.emit(MachineOperation("jump", target=behind))
+            return
+        (first, past, number), *others = parts
+        block = self._ends.get((number, behind))
+        is_new = block is None
+        if block is None:
+            block = MachineBlock(f"words{len(self.emission.cold)}", is_cold=True)
+            self._ends[number, behind] = block
+        self.emission.emit(MachineOperation("jump", target=block))
+        if is_new:
+            self.emission.open(block)
+            self._write_words(state, first, past)
+            self._end(state, others, behind)
+
+    def write(self, state: FrameState, first: int = 0) -> None:
+        """Store a frame state, its words from one on."""
+        self._write_words(state, first, len(state.words))
         for number, value in state.statics:
             self.emission.store(Segment.STATICS, 0, WORD_BYTES * number, self._in_state(value))
         if state.heap_pointer is not None:
             self.emission.write_field("hp", self.emission.value(state.heap_pointer))
+
+    def _write_words(self, state: FrameState, first: int, past: int) -> None:
+        for place, word in enumerate(state.words[first:past], first):
+            if word is not None:
+                self.emission.store(
+                    Segment.STACK, self.emission.frame, WORD_BYTES * place, self._in_state(word)
+                )
 
     def _in_state(self, value: Value) -> Operand:
         if isinstance(value, Virtual):
