@@ -4,6 +4,8 @@ other."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import ferryvm
@@ -13,6 +15,8 @@ from ferryvm.engine.execution import Execution
 from ferryvm.errors import FerryError
 from ferryvm.ir.graph import Module
 from ferryvm.ir.group import batch_builder
+from ferryvm.ir.group.batch_access import OwnArray, own_arrays
+from ferryvm.ir.group.batch_builder import BatchBuilder
 from ferryvm.region.region import RegionKind, regions
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.machine.read import find
@@ -58,11 +62,11 @@ MIXED = (
     "(array-set! tile at (array-ref x (+ at n)))",
     "(array-set! to (+ at n) (% (array-ref tile (- 31 at)) (+ 1 column)))",
 )
-COUNTED = (
-    "(atomic-add! to (+ at n) 1)",
-    "(atomic-add! to (+ (- 31 at) n) (array-ref x (+ at n)))",
+TAKEN = (
+    "(array-set! to (+ at n) (atomic-fetch-add! x 0 1))",
+    "(array-set! to (+ at n) (+ (array-ref to (+ at n)) (atomic-fetch-add! x 0 1)))",
 )
-"""Two regions update elements in turn."""
+"""The order of updates matters."""
 PROGRAMS = {"turned": TURNED, "few": FEW, "read": (ALL, ALL), "mixed": MIXED}
 
 
@@ -125,6 +129,7 @@ def test_a_group_that_traps_has_those_before_it_done() -> None:
     assert "bounds" in _same(_text(TURNED, 140))
 
 
+@pytest.mark.nightly
 def test_a_batch_that_is_left_goes_on_elsewhere() -> None:
     assert [*forced_exit.differences(_text(TURNED), 1, 0.7, forced_exit.vliw)] == []
 
@@ -137,4 +142,44 @@ def test_an_array_whose_elements_are_not_all_stored_is_an_object() -> None:
 
 
 def test_groups_that_update_elements_in_two_regions_run_one_by_one() -> None:
-    assert _bounds(_text(COUNTED)) == []
+    assert _bounds(_text(TAKEN)) == []
+
+
+@pytest.mark.nightly
+def test_updates_in_two_regions_are_in_the_order_of_groups() -> None:
+    assert _same(_text(TAKEN)) == ""
+
+
+def _shorter(*arguments: object) -> list[OwnArray]:
+    return [dataclasses.replace(a, bytes=a.bytes - 8) for a in own_arrays(*arguments)]  # type: ignore[arg-type]
+
+
+FAULTS: dict[str, tuple[object, str, object, str]] = {
+    "later-check-ignored": (BatchBuilder, "_failing", lambda *_: iter(()), _text(TURNED, 140)),
+    "value-of-the-first-group": (
+        BatchBuilder,
+        "_computed",
+        lambda self, _index: {o: o for o in self.computed},
+        _text(TURNED),
+    ),
+    "object-of-the-first-group": (
+        BatchBuilder,
+        "_moved_by",
+        lambda *_: lambda value: value,
+        _text(FEW),
+    ),
+    "arrays-overlap": (batch_builder, "own_arrays", _shorter, _text(TURNED)),
+    "updated-in-two-regions": (batch_builder, "UPDATES", frozenset(), _text(TAKEN)),
+}
+"""What is patched, by what, and the program that shows it."""
+
+
+@pytest.mark.parametrize(
+    "name", [nightly(each) if place else each for place, each in enumerate(FAULTS)]
+)
+def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, attribute, planted, text = FAULTS[name]
+    monkeypatch.setattr(target, attribute, planted)
+    found, said = _run("vliw", text)
+    expected, wanted = _run("reference", text)
+    assert (said, found.machine.snapshot()) != (wanted, expected.machine.snapshot())
