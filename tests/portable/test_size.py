@@ -22,6 +22,7 @@ from ferryvm.portable.expression import Compound, Place, expression_text, mapped
 from ferryvm.portable.harness.golden import expression
 from ferryvm.verify import Verified, verify
 
+from ..command import ferry
 from ..tier import nightly
 from .conftest import run
 from .opencl_host import from_c, in_python
@@ -146,6 +147,12 @@ def test_two_dimensions_of_no_constant_size_are_refused(sizes: Verified, tmp_pat
         export_region(sizes, PLANE, tmp_path / "a")
     made = export_region(sizes, PLANE, tmp_path / "b", ExportOptions(fold={"n": "3"}, vectors=5))
     assert made.interface.members == (9,)
+
+
+def test_the_command_tells_how_many_launches_are_no_vectors(tmp_path: Path) -> None:
+    done = ferry("export", SIZES, "--region", PLANE, "--fold", "n=3", "-o", tmp_path / "a")
+    pattern = r": main_launch_3, 1 vector \((\d\d+) launches are none: their items are not independent\), "
+    assert re.search(pattern, done.out), done.out
 
 
 @pytest.fixture(scope="session")

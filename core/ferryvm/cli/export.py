@@ -82,6 +82,9 @@ def export(
         verified = verify(ferryvm.read(file, language=language))
         made = export_region(verified, region, output, options)
     kilobytes = made.bytes / 1000
+    proof = "1 vector" if made.vectors == 1 else f"{made.vectors} vectors"
+    if made.dependent:
+        proof += f" ({made.dependent} launches are none: their items are not independent)"
     click.echo(
-        f"{output}: {made.interface.name}, {made.vectors} vectors, {kilobytes:.0f} kB; prove it: make check"
+        f"{output}: {made.interface.name}, {proof}, {kilobytes:.0f} kB; prove it: make check"
     )

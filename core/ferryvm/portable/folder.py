@@ -71,6 +71,8 @@ class Exported:
     directory: Path
     interface: Interface
     vectors: int
+    dependent: int
+    """Launches that are no vectors, since their items are not independent."""
     bytes: int
 
 
@@ -174,7 +176,8 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     except OSError as error:
         raise FerryError(f"{directory}: cannot be written: {error.strerror}") from None
     bytes_ = sum(map(len, files.values()))
-    return Exported(directory, written.interface, len(vectors.vectors), bytes_)
+    count = len(vectors.vectors)
+    return Exported(directory, written.interface, count, vectors.dependent, bytes_)
 
 
 def export_region(
