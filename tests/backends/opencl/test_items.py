@@ -303,18 +303,31 @@ def test_items_of_two_dimensions_end_as_the_loops_in_order(
         assert found[2] == expected[2]
 
 
+def block_texts(text: str, device: Device) -> list[str]:
+    """The kernels that run the items of the launches in a program in blocks."""
+    verified, options = verify(ferryvm.compile(text)), CompilerOptions()
+    sources = []
+    for pc in launch_numbers(verified):
+        launch = Region(verified, RegionKind.LAUNCH, verified.owner(pc), pc)
+        items = item_region(launch, options)
+        assert items is not None
+        sources.append(code.item_text(launch, items, options, device, WRAPPED)[0].source)
+    return sources
+
+
+@pytest.mark.parametrize(("body", "is_polled"), [("(* i 3)", False), ("(count i)", True)])
+def test_blocks_are_polled_if_items_have_loops(body: str, is_polled: bool, device: Device) -> None:
+    text = "(define (count i) (define k 0) (while (< k i) (set! k (+ k 2))) k)"
+    text += f"(define (item i to) (array-set! to i {body}))"
+    for source in block_texts(text + "(for-each-item 9 (item (make-array i64 9)))", device):
+        assert ("interrupted(control)" in source) is is_polled
+        assert "suspended->stop" in source  # each block looks at it before its first item
+
+
 def test_blocks_of_two_dimensions_are_loops_over_rows(device: Device) -> None:
     text = "(define (item row column n out) (array-set! out (+ (* row n) column) row))"
     text += "(define (fill n m out) (for-each-item (n m) (item m out)))"
-    verified = verify(ferryvm.compile(text + "(fill 40 70 (make-array i64 2800))"))
-    for pc in launch_numbers(verified):
-        launch = Region(verified, RegionKind.LAUNCH, verified.owner(pc), pc)
-        items = item_region(launch, CompilerOptions())
-        assert items is not None
-        found, _ = code.item_text(launch, items, CompilerOptions(), device, WRAPPED)
-        loops = [
-            len(line) - len(line.lstrip())
-            for line in found.source.splitlines()
-            if "for (;;)" in line
-        ]
+    for source in block_texts(text + "(fill 40 70 (make-array i64 2800))", device):
+        lines = [line for line in source.splitlines() if "for (;;)" in line]
+        loops = [len(line) - len(line.lstrip()) for line in lines]
         assert max(loops) > min(loops)  # the row within the loop over rows

@@ -32,6 +32,7 @@ from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Reference, Type
 from ferryvm.machine.declaration import declarations
 from ferryvm.region.fact import region_effects
+from ferryvm.region.graph import graph
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
@@ -107,7 +108,7 @@ def item_text(
     choices = Choices(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
-        polls=polls or bounds is None,
+        polls=polls or (bounds is None and not (is_block and _is_short(module, items))),
         at_entry=shape.entry is not None,
         levels=depth,
         unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
@@ -170,6 +171,12 @@ def _single(
     words = tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS))
     at = body.entry if is_at_entry else None
     return entry, ItemShape(items.function, words, frame, False, at, headers)
+
+
+def _is_short(module: Module, items: Region) -> bool:
+    """True if a block ends soon: it has at most 1,024 items, and these no loops."""
+    found = {items.function, *items.callees}
+    return not module.functions and not any(graph(items.verified, f).loops for f in found)
 
 
 def _block(
