@@ -207,6 +207,13 @@ def spaced_numbers(a, b, n):
     return np.linspace(a, b, n), np.linspace(a, b, num=n)
 
 
+@case(
+    (np.int32(2),), (np.float32(1.5),), (True,), (np.float64(2.5),), (np.int64(3),), (np.uint8(4),)
+)
+def made_of_numbers_of_numpy(x):
+    return np.arange(x), np.linspace(x, x + x, 4), np.linspace(0, x, 3)
+
+
 @case((3,))
 def identities(n):
     return np.eye(n), np.identity(n)

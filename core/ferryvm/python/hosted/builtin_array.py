@@ -48,6 +48,16 @@ def copied(values: Any) -> Any:
     return made
 
 
+def is_float(value: Any) -> Any:
+    """True for a number of 64 bits that is no integer."""
+    return type(value) is float or type(value) is np.float64
+
+
+def has_64_bits(value: Any) -> Any:
+    """True for numbers of which NumPy makes arrays of float64 or int64."""
+    return is_float(value) or type(value) is int or type(value) is np.int64
+
+
 def identity(n: Any) -> Any:
     """`numpy.eye(n)`."""
     made = np.zeros((n, n))
@@ -68,10 +78,14 @@ def counted_from(start: Any, stop: Any) -> Any:
 
 def stepped(start: Any, stop: Any, step: Any) -> Any:
     """`numpy.arange(start, stop, step)`: as in NumPy, later elements follow from the first two."""
-    if step == 0:
-        raise ZeroDivisionError(f"{step}")
+    if step == 0 or not (has_64_bits(start) and has_64_bits(stop) and has_64_bits(step)):
+        raise ValueError(f"{step}")
     size = max(math.ceil((stop - start) / step), 0)
-    if type(start) is float or type(stop) is float or type(step) is float:
+    if (
+        (type(start) is float or type(start) is np.float64)
+        or (type(stop) is float or type(stop) is np.float64)
+        or (type(step) is float or type(step) is np.float64)
+    ):  # kinds determine this here, not the result of a call
         made = np.empty(size, np.float64)
         first, second = float(start), float(start + step)
         for at in range(size):
@@ -93,7 +107,7 @@ def spaced(start: Any, stop: Any) -> Any:
 def spaced_by(start: Any, stop: Any, num: Any) -> Any:
     """`numpy.linspace(start, stop, num)`."""
     size = num
-    if size < 0:
+    if size < 0 or not (has_64_bits(start) and has_64_bits(stop)):
         raise ValueError(f"{size}")
     first, last = start * 1.0, stop * 1.0
     made = np.empty(size)
