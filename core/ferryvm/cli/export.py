@@ -70,6 +70,7 @@ def export(
     that check the code with them: `make check`.
     """
     from ferryvm.portable import ExportOptions, export_region
+    from ferryvm.portable.folder import VECTORS
 
     constants: dict[str, str | float] = {}
     for text in fold:
@@ -83,7 +84,7 @@ def export(
         made = export_region(verified, region, output, options)
     kilobytes = made.bytes / 1000
     proof = "1 vector" if made.vectors == 1 else f"{made.vectors} vectors"
-    if made.dependent:
+    if made.dependent and made.vectors < (vectors or VECTORS):
         proof += f" ({made.dependent} launches are none: their items are not independent)"
     click.echo(
         f"{output}: {made.interface.name}, {proof}, {kilobytes:.0f} kB; prove it: make check"

@@ -36,6 +36,9 @@ SELECTING = frozenset({"c"})
 SELECTIONS = 2
 """The level from which on such branches of loops are selections."""
 
+VECTORS = 60
+"""Golden vectors, unless their number is asked for."""
+
 VECTOR_BYTES = 100_000
 """The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""
 
@@ -159,7 +162,7 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     verify_plain(function)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40
-    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size, groups)
+    vectors = golden_vectors(subject, options.seed, options.vectors or VECTORS, size, groups)
     files = {
         file: content if isinstance(content, bytes) else content.encode()
         for file, content in written.files.items()
