@@ -13,9 +13,12 @@ from ferryvm.ir.member.size import members_of
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
 from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.group import range as group_range
 from ferryvm_backends.opencl.group.range import GroupRanges
+from ferryvm_backends.opencl.group.slice import GroupSlices
 
+from ...tier import nightly
 from .test_items import make_small, on, outcome
 
 PROGRAM = """
@@ -26,7 +29,7 @@ PROGRAM = """
 (define (fill i x) (array-set! x i (* i i)))
 (define (turn n to xs) (for-each-group (n 4) (reverse! (group-array i64) to xs)))
 (define xs (make-array i64 {length}))
-(define to (make-array i64 43))
+(define to (make-array i64 {length}))
 (for-each-item {length} (fill xs))
 (turn 43 to xs)
 (turn 43 xs to)
@@ -96,6 +99,24 @@ def test_a_trap_in_the_last_group_is_that_of_the_reference(backend: OpenClBacken
     found = outcome(on(backend).start(program))[:2]
     assert found == outcome(Engine("threaded").start(program))[:2]
     assert "index 42, and the length is 42, in item 2" in str(found[0])
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "faulty"),
+    [
+        nightly((group_range, "members_of", lambda group, count, size: size)),
+        (group_range, "put_off", lambda machine, first, limit: None),
+        nightly((GroupSlices, "up_to", lambda self, group: vars(self).update(_even=99) or self)),
+    ],
+)
+def test_a_lost_last_group_is_found(
+    where: object, name: str, faulty: object, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, name, faulty)
+    monkeypatch.setattr(group_range, "_MOST_SIZES", 1 if name == "up_to" else 8)
+    program = ferryvm.compile(PROGRAM.format(length=50))
+    found = outcome(on(OpenClBackend(device=str(device))).start(program))
+    assert found[:2] != outcome(Engine("threaded").start(program))[:2]
 
 
 def test_members_are_what_the_count_leaves_and_the_size_at_most() -> None:
