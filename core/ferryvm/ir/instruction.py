@@ -13,7 +13,8 @@ from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
 from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64, as_number
-from ferryvm.region.effect import Effects, code_effects
+from ferryvm.region.barrier import waiting
+from ferryvm.region.effect import Effects, code_effects, function_effects
 from ferryvm.verify import Verified
 
 
@@ -30,13 +31,26 @@ class InstructionLifter(ObjectLifter):
         self.verified, self.program, self.order = verified, verified.program, order
         self.types = verified.types
         self.own: Effects = code_effects(verified, order.pcs)
-        self.promoted = not (self.own.all_read or self.own.all_written)
-        """True if statics are SSA values here; with computed numbers they are in memory."""
-        accessed = self.own.statics_read | self.own.statics_written
-        self.statics = sorted(accessed) if self.promoted else []
-        self.written = self.own.statics_written if self.promoted else frozenset()
+        promoted = self._promoted_statics()
+        self.statics = sorted(promoted)
+        """Statics that are SSA values here; the others are in memory."""
+        self.written = self.own.statics_written & promoted
         self.frame_types = self.program.frame_types(order.function)
         self.parameters = len(self.program.signature(order.function).parameters)
+
+    def _promoted_statics(self) -> frozenset[int]:
+        """The statics that it accesses; none with computed numbers, and none that other items may
+        have changed behind a barrier."""
+        functions = waiting(self.verified).keys()
+        if self.own.all_read or self.own.all_written:
+            return frozenset()
+        accessed = self.own.statics_read | self.own.statics_written
+        if self.order.function not in functions:
+            return accessed
+        others = [function_effects(self.verified, number) for number in functions]
+        if any(each.all_written for each in others):
+            return frozenset()
+        return accessed.difference(*(each.statics_written for each in others))
 
     @abc.abstractmethod
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
@@ -174,7 +188,7 @@ class InstructionLifter(ObjectLifter):
         if not self._is_static:
             return self.emit(Operation("static_at", I64, (), (index,)))
         t = self._static_type(self.immediate)
-        if self.promoted:
+        if self.immediate in self.variables.statics:
             return self.to_slot(t, self.variables.statics[self.immediate])
         return self.to_slot(t, self._load_static(self.immediate))
 
@@ -183,7 +197,7 @@ class InstructionLifter(ObjectLifter):
             self.emit(Operation("set_static_at", None, (), (index, slot)))
             return
         value = self.from_slot(self._static_type(self.immediate), slot)
-        if self.promoted:
+        if self.immediate in self.variables.statics:
             self.variables.statics[self.immediate] = value
             self.variables.dirty |= {self.immediate}
         else:

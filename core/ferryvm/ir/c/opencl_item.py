@@ -287,12 +287,14 @@ def opening(
         return;
     }}
 """
+    # Behind a barrier a member sees what others have stored.
+    alone = "" if group else "restrict "
     sizes = ", ".join(map(str, [*group, 1, 1][:3]))
     attribute = f" __attribute__((reqd_work_group_size({sizes})))" if group else ""
     return f"""\
 {_structures(arguments, frame)}{more}__kernel{attribute} void {name}(
-    __global uchar *restrict statics_buffer, ulong statics_at,
-    __global uchar *restrict heap_buffer, ulong heap_at,
+    __global uchar *{alone}statics_buffer, ulong statics_at,
+    __global uchar *{alone}heap_buffer, ulong heap_at,
     __global struct ferry_suspended *suspended, __global uchar *restrict skipped,
     const struct ferry_launch launch{opencl_object.PARAMETERS if apart and objects else ""})
 {{
