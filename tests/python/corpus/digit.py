@@ -52,3 +52,8 @@ def masked_to_64_bits(x):
         x = (x * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
         s += x >> 40
     return s
+
+
+@case(([1, 2, 3, 4],), ([1, 2],), ([5],))
+def fold_to_none(xs):
+    return functools.reduce(lambda a, b: None if a is None or b == 3 else a + b, xs)

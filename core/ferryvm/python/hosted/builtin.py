@@ -99,10 +99,23 @@ def _product(values: Any, start: Any = 1) -> Any:
 def _reduced(function: Any, values: Any) -> Any:
     """`functools.reduce`."""
     total = None
-    for value in values:
-        total = value if total is None else function(total, value)
+    for at, value in enumerate(values):
+        if total is None:  # kinds determine it
+            total = value
+        else:
+            total = function(total, value)
+            if total is None:
+                return _reduced_from_none(function, values, at + 1)
     if total is None:
         raise TypeError("reduce() of empty iterable with no initial value")
+    return total
+
+
+def _reduced_from_none(function: Any, values: Any, start: Any) -> Any:
+    """The rest of `functools.reduce`, behind a call whose value was None."""
+    total = None
+    for at in range(start, len(values)):
+        total = function(total, values[at])
     return total
 
 
