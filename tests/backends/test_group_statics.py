@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A static that an item of a group writes is what others read behind the next barrier."""
+"""Statics that items write: others of a group read them behind the next barrier, and items that do not
+write them do not store them."""
 
 from __future__ import annotations
 
@@ -37,3 +38,31 @@ def test_statics_that_items_write_are_seen_behind_a_barrier(backend: str) -> Non
     engine = ferryvm.Engine(backend, output=printed.append)
     engine.start(ferryvm.compile(TEXT, "p.skiff")).run()
     assert b"".join(printed).split() == [b"15", b"16.5", b"36", b"29"]
+
+
+SEARCH = """
+(define found 7)
+(define (mark i (to (array i64)))
+  (define k 0) (define n (+ i 27))
+  (while (> n 1) (if (= (% n 2) 0) (set! n (/ n 2)) (set! n (+ 1 (* 3 n)))) (set! k (+ k 1)))
+  (if (= i 777) (set! found k))
+  (array-set! to i k))
+(define a (make-array i64 20000))
+(define t 0)
+(while (< t 8)
+  (set! found t)
+  (for-each-item 20000 (mark a))
+  (if (!= found 20) (print! found))
+  (set! t (+ t 1)))
+(print! found)
+"""
+
+
+@pytest.mark.parametrize("backend", ["llvm", nightly("cc"), nightly("opencl"), nightly("vliw")])
+def test_a_static_that_one_item_writes_has_its_value_behind_the_launch(backend: str) -> None:
+    if backend == "cc":
+        pytest.importorskip("ferryvm_cc")
+    printed: list[bytes] = []
+    engine = ferryvm.Engine(backend, output=printed.append)
+    engine.start(ferryvm.compile(SEARCH, "p.skiff")).run()
+    assert b"".join(printed).split() == [b"20"]

@@ -9,11 +9,13 @@ import pytest
 
 import ferryvm
 from ferryvm.ir.graph import Module
+from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.table import Flow
 from ferryvm.machine.control import Status
 from ferryvm.region.region import Region
+from ferryvm.region.region import region as find_region
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
@@ -173,3 +175,13 @@ def test_regions_of_random_programs_leave_in_the_state_of_the_reference(
     (verified,) = small_programs(20261121, kind, 10 * number, 1)
     ran = sum(all_of(verified, level, polls=60).total() for level in (0, 2))
     assert ran >= 2
+
+
+def test_items_store_a_static_on_the_path_that_writes_it_alone() -> None:
+    text = "(define s 0) (define (item i to) (if (= i 7) (set! s i)) (array-set! to i s))"
+    text += "(define a (make-array i64 9)) (for-each-item 9 (item a)) (print! s)"
+    verified = verify(ferryvm.compile(text))
+    blocks = [b for body in lift(find_region(verified, "item")).bodies for b in body.blocks]
+    stores = [block for block in blocks if any(o.name == "set_static" for o in block.operations)]
+    assert stores
+    assert all(block.end.name == "jump" for block in stores)

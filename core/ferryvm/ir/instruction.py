@@ -15,6 +15,7 @@ from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64, as_number
 from ferryvm.region.barrier import waiting
 from ferryvm.region.effect import Effects, code_effects, function_effects
+from ferryvm.region.launch import out_of_order
 from ferryvm.verify import Verified
 
 
@@ -40,12 +41,13 @@ class InstructionLifter(ObjectLifter):
 
     def _promoted_statics(self) -> frozenset[int]:
         """The statics that it accesses; none with computed numbers, and none that other items may
-        have changed behind a barrier."""
-        functions = waiting(self.verified).keys()
+        have changed: behind a barrier they are read again, and a function that items call out of
+        order stores those alone that it writes on its path."""
         if self.own.all_read or self.own.all_written:
             return frozenset()
+        functions = out_of_order(self.verified) | waiting(self.verified).keys()
         accessed = self.own.statics_read | self.own.statics_written
-        if self.order.function not in functions:
+        if self.order.function not in functions or not accessed:
             return accessed
         others = [function_effects(self.verified, number) for number in functions]
         if any(each.all_written for each in others):

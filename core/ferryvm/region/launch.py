@@ -89,6 +89,16 @@ def launch_numbers(verified: Verified) -> Mapping[int, int]:
     return {pc: number for number, pc in enumerate(free)}
 
 
+@memoised
+def out_of_order(verified: Verified) -> frozenset[int]:
+    """The functions that items of such launches call, directly or not."""
+    from ferryvm.region.call import call_graph
+
+    numbers = verified.program.code.immediates
+    called = {numbers[pc + CALL_DISTANCE] for pc in launch_numbers(verified)}
+    return frozenset(call_graph(verified).reached(called))
+
+
 def _may_be_caught(verified: Verified, call: int) -> bool:
     """True if an exception of the items that the instruction at `call` calls may be caught outside
     of them."""

@@ -104,7 +104,7 @@ def test_strides_are_those_of_affine_values() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("  set_static 0 %0\n  return\n", "it has the operation 'set_static'"),
+        ("  set_static 0 %0\n  return\n", "its items write statics"),
         ("  %2: i64 = static_at %0\n  set_static_at %2, %0\n  return\n", "'static_at'"),
     ],
 )

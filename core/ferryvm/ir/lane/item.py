@@ -35,6 +35,8 @@ _IN_ORDER = frozenset({"grow_if", "allocate_if", "call_host"})
 _DROPPED = frozenset({"check_entry", "report_version"})
 """Operations that the code for lanes does without: it polls between vectors."""
 
+_CHANGES = "its items write statics or allocate from the heap"
+
 
 class UnvectorisedError(FerryError):
     """The items of a launch are not run in lanes; the message is the reason."""
@@ -71,9 +73,11 @@ def _item_call(module: Module) -> Operation:
 
 
 def _refuse_ordered_updates(body: Body) -> None:
-    """Raise UnvectorisedError if the order of the updates of elements matters."""
+    """Raise UnvectorisedError if the order of updates of elements or statics matters."""
     used = users_of(body)
     for operation in body.operations:
+        if operation.name == "set_static":
+            raise UnvectorisedError(_CHANGES)
         if operation.name in UPDATES:
             is_free = (
                 operation.name == "update_element" and operation.static[1] is not Atomic.EXCHANGE
@@ -85,7 +89,7 @@ def _refuse_ordered_updates(body: Body) -> None:
 def _completed(state: FrameState, header: tuple[Value | None, ...], body: Body) -> FrameState:
     """A state with the header of the item's frame."""
     if state.statics or state.heap_pointer is not None:
-        raise UnvectorisedError("its items write statics or allocate from the heap")
+        raise UnvectorisedError(_CHANGES)
     words = list(state.words)
     words[body.parameters : body.parameters + HEADER_WORDS] = [_own(body, w) for w in header]
     return dataclasses.replace(state, words=tuple(words))
