@@ -164,6 +164,28 @@ def filled_beyond_its_type(a):
     return a
 
 
+@case(
+    (np.zeros((2, 4), dtype=np.uint8), 300),
+    (np.zeros((2, 4), dtype=np.uint8), 7),
+    (np.ones((2, 4)), 300),
+)
+def filled_where_no_element_is(a, n):
+    a[:, 5:2] = n
+    return a
+
+
+@case((np.zeros(4, dtype=np.int8), 1), (np.zeros(4, dtype=np.int8), 4))
+def filled_by_a_method_where_no_element_is(a, n):
+    a[n:].fill(200)
+    return a
+
+
+@case((np.ones((3, 4)), 2), (np.ones((3, 4)), 4))
+def filled_with_a_row_where_no_row_is(a, n):
+    a[5:2] = a[0, :n]
+    return a
+
+
 @case((np.zeros((2, 3), dtype=complex),))
 def filled_with_complex(a):
     a[0] = 1j

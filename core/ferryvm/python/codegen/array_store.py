@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from ferryvm.python.value.kind import (
 
 if TYPE_CHECKING:
     from ferryvm.python.codegen.code import Code
+
+_HOLD_INTEGERS = frozenset({"int64", "float64", "float32", "bool"})
+"""Types of elements that a Python integer of 64 bits becomes without an exception."""
 
 
 def store(b: Code, statement: Store) -> None:
@@ -98,7 +102,7 @@ def _store_part(b: Code, statement: Store, node: ast.Subscript, part: Array) -> 
     if items is None:
         b.push(node)
         b.push(value)
-        b.call_hosted(node, builtin_array.filled, [part, found], NONE)
+        b.call_hosted(node, fill(part, found), [part, found], NONE)
         return
     given = b.locals(f"%stored {node.lineno} {node.col_offset}", items)
     if isinstance(items, Tuple) and isinstance(found, Tuple):
@@ -123,6 +127,14 @@ def _store_part(b: Code, statement: Store, node: ast.Subscript, part: Array) -> 
     f.local_get(given[0])
     f.ref_eq()
     b.call_hosted(node, builtin_array.stored, [part, items, BOOL], NONE)
+
+
+def fill(part: Array, found: Kind) -> Callable[..., Any]:
+    """The function that fills a part of an array with a value."""
+    is_number = isinstance(found, Number) and found != INT
+    if is_number or (found == INT and part.dtype in _HOLD_INTEGERS):
+        return builtin_array.filled
+    return builtin_array.filled_if_valid
 
 
 def _items(b: Code, statement: Store, found: Kind, part: Array) -> Kind | None:

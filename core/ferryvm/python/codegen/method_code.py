@@ -11,7 +11,14 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferryvm.python.codegen import list_code, list_function, list_slice, text_code, text_method
+from ferryvm.python.codegen import (
+    array_store,
+    list_code,
+    list_function,
+    list_slice,
+    text_code,
+    text_method,
+)
 from ferryvm.python.codegen.list_code import layout
 from ferryvm.python.codegen.mixed_item import misfit
 from ferryvm.python.codegen.operation import is_number
@@ -112,8 +119,8 @@ def _push_other(b: Body, step: Method) -> None:
     elif isinstance(of, Array) and step.method == "fill":
         b.has_effect()
         b.get(step.of, of)
-        kinds = [of, b.push(step.arguments[0])]
-        b.call_hosted(step.node, builtin_array.filled, kinds, NONE)
+        value = b.push(step.arguments[0])
+        b.call_hosted(step.node, array_store.fill(of, value), [of, value], NONE)
     elif isinstance(of, Array):
         b.get(step.of, of)
         b.call_hosted(step.node, builtin_array.copied, [of], Array(of.dtype, of.dimensions))

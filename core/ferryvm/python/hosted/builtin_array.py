@@ -14,9 +14,27 @@ import numpy as np
 
 
 def filled(view: Any, value: Any) -> None:
-    """`view[:] = value`, of a number or an array with fewer dimensions."""
+    """`view[:] = value`, of a number that all elements of the type hold."""
     for at in range(len(view)):
         view[at] = value
+
+
+def filled_if_valid(view: Any, value: Any) -> None:
+    """`view[:] = value`, of a number or an array with fewer dimensions, which NumPy looks at even
+    where it stores nothing."""
+    if len(view) == 0 and not fits_anywhere(value):
+        raise ValueError("no element")
+    for at in range(len(view)):
+        view[at] = value
+
+
+def fits_anywhere(value: Any) -> Any:
+    """True for a number that elements of each type hold."""
+    if isinstance(value, np.ndarray):
+        return False
+    if type(value) is int:
+        return 0 <= value <= 127
+    return True
 
 
 def stored(view: Any, values: Any, is_same: Any) -> None:
