@@ -115,12 +115,14 @@ try:
   %where = getelementptr ptr, ptr %helpers, i64 %number
   %p = load ptr, ptr %where
   %worker.at = {field_at(ParkedThread, "worker", "p")}
-  %old = atomicrmw xchg ptr %worker.at, i64 0 seq_cst, align 8
-  %is.taken = icmp eq i64 %old, 0
-  br i1 %is.taken, label %looked, label %mark
+  %own.distance = mul i64 %following, {ctypes.sizeof(RangeWorker)}
+  %own = getelementptr i8, ptr %workers, i64 %own.distance
+  ; The thread may have ended, and have been given a worker of another launch.
+  %pair = cmpxchg ptr %worker.at, ptr %own, ptr null seq_cst seq_cst, align 8
+  %is.revoked.now = extractvalue {{ ptr, i1 }} %pair, 1
+  br i1 %is.revoked.now, label %mark, label %looked
 mark:
-  %marked = inttoptr i64 %old to ptr
-  {put("status", "-1", RangeWorker, "marked")}
+  {put("status", "-1", RangeWorker, "own")}
   %count.more = add i64 %count, 1
   br label %looked
 looked:
