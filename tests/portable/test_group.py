@@ -146,7 +146,6 @@ MUTATIONS = {
         (r"63ul - ", "62ul - "),
         (r"member = get_local_id\(0\)", "member = get_local_id(0) / 2"),
         (r"group_ \* 64ul", "group_ * 32ul"),
-        (r"const bool fits = ", "const bool fits = true || "),
     ],
     "sums!": [
         (r"group_barrier\(CLK_LOCAL_MEM_FENCE\);", ""),
@@ -156,7 +155,10 @@ MUTATIONS = {
         (r"(?s)(group_barrier.*?)group_barrier\(CLK_LOCAL_MEM_FENCE\);", r"\1"),  # the second one
         (r"% \(long\)8ul", "% (long)7ul"),
     ],
-    "histogram!": [(r"\bg0\[k\] = 0;", "g0[k] = 1;"), (r"(group_add_4\(\(.*), 1ul\)", r"\1, 2ul)")],
+    "histogram!": [
+        (r"\bg0\[k0\] = 0;", "g0[k0] = 1;"),
+        (r"(group_add_4\(\(.*), 1ul\)", r"\1, 2ul)"),
+    ],
     "smooth!": [
         (r"&& !failed\) \{\s+failed = true;", ") {"),
         (r"\(uint\)\(failed >> 32\) == first_failed", "true"),
