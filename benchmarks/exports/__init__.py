@@ -20,6 +20,7 @@ import numpy as np
 
 import ferryvm
 from benchmarks.benchmark import BenchmarkError
+from benchmarks.exports.arrays import Arrays
 from benchmarks.exports.turn import Calls, Ratios
 from ferryvm.portable import ExportOptions, export_region
 from ferryvm.portable.harness.check import pointer
@@ -32,20 +33,17 @@ _SOURCE = Path(__file__).with_name("kernels.skiff")
 
 def _arguments(length: int, rows: int, steps: int) -> dict[str, tuple[object, ...]]:
     """Arguments by function."""
-    chance = np.random.default_rng(7)
-    x, y = chance.uniform(-1, 1, (2, length))
-    single = chance.uniform(0, 8, (2, length)).astype(np.float32)
-    a, b, c = chance.uniform(-1, 1, (3, rows * rows))
-    bytes_ = chance.integers(0, 256, length, dtype=np.uint8)
+    arrays = Arrays(length, rows)
+    x, y = arrays.x, arrays.y
     return {
         "axpy": (1e-9, x, y),
         "dot": (x, y),
         "steps": (steps,),
-        "roots": (single[0], single[1]),
-        "histogram": (bytes_, np.zeros(256, np.int32)),
+        "roots": tuple(arrays.single),
+        "histogram": (arrays.bytes, np.zeros(256, np.int32)),
         "norm": (x,),
         "daxpy": (length, 1e-9, x, y),
-        "product": (a, b, c, rows),
+        "product": (*arrays.matrices, rows),
     }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import ferryvm
+from benchmarks.exports.arrays import Arrays
 from benchmarks.exports.turn import Calls, Ratios
 from benchmarks.opencl.device import chosen
 from ferryvm.portable import ExportOptions, export_region
@@ -32,17 +33,14 @@ _SOURCE = Path(__file__).with_name("launches.skiff")
 
 def _arguments(length: int, rows: int) -> dict[str, tuple[object, ...]]:
     """Arguments by function: the number of items or groups, then those of the launch."""
-    chance = np.random.default_rng(7)
-    x, y = chance.uniform(-1, 1, (2, length))
-    single = chance.uniform(0, 8, (2, length)).astype(np.float32)
-    a, b, c = chance.uniform(-1, 1, (3, rows * rows))
-    bytes_ = chance.integers(0, 256, length, dtype=np.uint8)
+    arrays = Arrays(length, rows)
+    x, y = arrays.x, arrays.y
     return {
         "daxpy": (length, 1e-9, x, y),
-        "roots": (length, single[0], single[1]),
+        "roots": (length, *arrays.single),
         "chains": (length // 16, np.zeros(length // 16, np.int64)),
-        "product": (rows * rows, a, b, c, rows),
-        "histogram": (length, bytes_, np.zeros(256, np.int32)),
+        "product": (rows * rows, *arrays.matrices, rows),
+        "histogram": (length, arrays.bytes, np.zeros(256, np.int32)),
         "turned": (length // _GROUP, x, np.zeros(length)),
         "totals": (length // _GROUP, x, np.zeros(length // _GROUP)),
     }

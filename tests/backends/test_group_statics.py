@@ -30,14 +30,19 @@ TEXT = """
 """
 
 
-@pytest.mark.parametrize("backend", ["llvm", nightly("cc"), nightly("opencl"), nightly("vliw")])
-def test_statics_that_items_write_are_seen_behind_a_barrier(backend: str) -> None:
+def printed(backend: str, text: str) -> list[bytes]:
+    """The words that a program prints on a backend."""
     if backend == "cc":
         pytest.importorskip("ferryvm_cc")
-    printed: list[bytes] = []
-    engine = ferryvm.Engine(backend, output=printed.append)
-    engine.start(ferryvm.compile(TEXT, "p.skiff")).run()
-    assert b"".join(printed).split() == [b"15", b"16.5", b"36", b"29"]
+    found: list[bytes] = []
+    engine = ferryvm.Engine(backend, output=found.append)
+    engine.start(ferryvm.compile(text, "p.skiff")).run()
+    return b"".join(found).split()
+
+
+@pytest.mark.parametrize("backend", ["llvm", nightly("cc"), nightly("opencl"), nightly("vliw")])
+def test_statics_that_items_write_are_seen_behind_a_barrier(backend: str) -> None:
+    assert printed(backend, TEXT) == [b"15", b"16.5", b"36", b"29"]
 
 
 SEARCH = """
@@ -60,9 +65,4 @@ SEARCH = """
 
 @pytest.mark.parametrize("backend", ["llvm", nightly("cc"), nightly("opencl"), nightly("vliw")])
 def test_a_static_that_one_item_writes_has_its_value_behind_the_launch(backend: str) -> None:
-    if backend == "cc":
-        pytest.importorskip("ferryvm_cc")
-    printed: list[bytes] = []
-    engine = ferryvm.Engine(backend, output=printed.append)
-    engine.start(ferryvm.compile(SEARCH, "p.skiff")).run()
-    assert b"".join(printed).split() == [b"20"]
+    assert printed(backend, SEARCH) == [b"20"]
