@@ -122,6 +122,16 @@ class ours:  # noqa: N801 - used as a function, in `with`
             _set(caller)
 
 
+def native_addresses() -> dict[str, int]:
+    """For native code that sets our environment itself: addresses of `environment`, and of the
+    functions `get_environment`, `set_environment`."""
+    functions = {"get_environment": _get, "set_environment": _set}
+    found = {name: ctypes.cast(each, ctypes.c_void_p).value for name, each in functions.items()}
+    return {name: each or 0 for name, each in found.items()} | {
+        "environment": ctypes.addressof(_OURS)
+    }
+
+
 def set_again() -> None:
     """Set our environment again, in a block of `ours`, because a library that was just loaded may
     have changed it."""

@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from ferryvm import record
 from ferryvm.errors import FerryError
-from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.state import Machine
 from ferryvm.residency import Residency
 
@@ -153,17 +152,16 @@ class RangeRunner(abc.ABC):
         exact.
         """
 
-    note: Callable[[int, float], None] | None = None
-    """Receives items and seconds of ranges that `run_in_entry` has run; None: it runs none. The
-    engine sets it where it would call nothing but `run`."""
+    note: Callable[[int, int, float], None] | None = None
+    """Receives the number of ranges that code has run itself that came to the launch, with their
+    items and seconds; None: it is to leave for the engine. That sets it where it would call nothing
+    but `run`."""
     raised: BaseException | None = None
-    """The exception of a signal handler that came within `run_in_entry`; the engine raises it."""
+    """The exception of a signal handler that came in such code; the engine raises it."""
 
-    def run_in_entry(self, control: ControlBlock, first: int, limit: int) -> bool:
-        """As `run`, for code that has just come to the launch: True if all items are done, False if
-        the code is to leave for the engine, also if it has to raise an exception. Raises nothing,
-        for native code calls it."""
-        return False
+    def settle(self) -> None:
+        """Let `note` receive all such ranges."""
+        return
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """As `run`, but if all items are done, what they have stored need not be in the machine's

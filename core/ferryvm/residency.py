@@ -12,8 +12,8 @@ it.
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ferryvm import record
 
@@ -74,20 +74,19 @@ class Repeated(Protocol):
         """As of `RepeatedRange`."""
 
 
-class RepeatedRange(abc.ABC):
+@record.dataclass(frozen=True)
+class RepeatedRange:
     """A range of items that a device has run, prepared to run again with the same arguments."""
 
     arrays: Sequence[int]
     """Addresses on the host of the arrays whose elements remain on the device."""
     items: int
     """The number of items."""
-
-    @abc.abstractmethod
-    def run(self, machine: Machine, elements: Sequence[DeviceElements]) -> bool:
-        """True if all items are done, and these elements, of `arrays`, are as the items have left
-        them; False if nothing has happened, since something is not as it was. Raises BackendError
-        if the device has failed with elements that were there alone, and the exceptions of signal
-        handlers, in front of the range or behind it."""
+    run: Callable[[Machine, Sequence[Any]], bool]
+    """True if all items are done, and the given `DeviceElements`, of `arrays`, are as the items have
+    left them; False if nothing has happened, since something is not as it was. Native code is run in
+    our floating-point environment. Raises BackendError if the device has failed with elements that
+    were there alone, and the exceptions of signal handlers, in front of the range or behind it."""
 
 
 @record.dataclass

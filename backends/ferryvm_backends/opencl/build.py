@@ -38,6 +38,7 @@ from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends.opencl import pocl_header
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 from ferryvm_backends.opencl.kernel import finish
+from ferryvm_backends.opencl.launch.gate import Gate
 from ferryvm_backends.opencl.pool import MemoryPool
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
@@ -67,6 +68,8 @@ class Session:
     pool: MemoryPool = dataclasses.field(compare=False)
     copies: list[Any] = dataclasses.field(default_factory=list, compare=False)
     """Events of copies that have begun. pyopencl waits for a copy when its event is released."""
+    gate: Gate = dataclasses.field(default_factory=Gate, compare=False)
+    """Of native code that runs ranges with this memory."""
 
     def settle(self) -> None:
         """Wait for all commands of the queue. Raises BackendError."""

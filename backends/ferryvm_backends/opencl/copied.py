@@ -64,14 +64,11 @@ class Residents(DeviceMemory):
     def copied(self, control: ControlBlock) -> Copied:
         """Raises BackendError, cl.Error."""
         key = _key(control)
-        if key == self._running:  # it is at the end already
-            capacity, found = self._cached.get(key, (0, None))
-            if found is not None and not found.is_unknown and capacity == control.heap_capacity:
-                found.residence.control = ctypes.addressof(control)
-                return found
+        if key != self._running:
+            self._session.gate.shut()
         self._running = key
         capacity, found = self._cached.pop(key, (0, None))
-        if found is not None and (found.is_unknown or capacity > control.heap_capacity):
+        if found is not None and (found.unknown.value or capacity > control.heap_capacity):
             # The latter was another machine's.
             found.close()
             found = None

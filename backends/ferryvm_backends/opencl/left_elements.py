@@ -80,6 +80,10 @@ class LeftElements(DeviceElements):
             self._next = None
         return self._home
 
+    def is_at(self, copy: Home) -> bool:
+        """True if they have their home in a copy, and no launch is under way."""
+        return self._home is copy and self._next is None
+
     @property
     def is_there(self) -> bool:
         return self.home is not None or self._area is not None

@@ -155,8 +155,8 @@ class Copied:
         self.heap, self._heap_area = self._heap(control)
         self.objects = ObjectCopy(session)
         """Its objects, of which nothing is on the device until a kernel uses them."""
-        self.is_unknown = False
-        """True if nobody knows what the device and the mirrors have: they are not used any more."""
+        self.unknown = ctypes.c_uint64()
+        """Not 0 if nobody knows what the device and the mirrors have: they are not used any more."""
         self.brought: list[Part] = []
         """The ranges that the last `pull` has brought."""
         self.users: weakref.WeakSet[User] = weakref.WeakSet()
@@ -180,6 +180,7 @@ class Copied:
 
     def grow(self, control: ControlBlock) -> None:
         """Follow the host's heap. Raises BackendError, cl.Error."""
+        self.session.gate.shut()
         before, area = self.heap, self._heap_area
         self.heap, self._heap_area = self._heap(control)
         before.give_to(self.heap)
@@ -197,6 +198,7 @@ class Copied:
         """Copy the words that a kernel may read to the device; `marks`, `written`, `arrays`: of
         objects, see `ObjectCopy.push`. Raises BackendError, cl.Error."""
         began = time.perf_counter()
+        self.session.gate.shut()
         pushed = 0
         if needs.frames:
             first = 0 if needs.callers else control.fp - needs.parameters
@@ -229,6 +231,7 @@ class Copied:
         lowest frame that it was in. Raises BackendError, cl.Error; then the machine is as before,
         and this memory of no use."""
         began = time.perf_counter()
+        self.session.gate.shut()
         found: list[Part] = []
         if needs.frames:
             found.append((self.stack, WORD_BYTES * lowest, WORD_BYTES * returned.sp, None))
@@ -281,6 +284,7 @@ class Copied:
 
     def close(self) -> None:
         """Give the memory of the device back."""
+        self.session.gate.shut()
         for user in self.users:
             user.forget()
         self._staging.close()

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
+_NOTHING_FORCED = frozenset[Forcing]()
+
 
 class Settings(Protocol):
     """The parts of `ferryvm.engine.engine.Engine` that executions use, as a protocol, because that
@@ -170,10 +172,9 @@ class Execution:
     def launches(self) -> Launches | None:
         """The launches of the program as it is now, as code of the engine's backend leaves for
         them; None if there are none, or they are not to be left for."""
-        from ferryvm.engine.mixed import MixedArtifact
-
-        _, artifact = self._prepared.get((self.engine.backend.name, frozenset()), (None, None))
-        return artifact.ready_launches if isinstance(artifact, MixedArtifact) else None
+        _, artifact = self._prepared.get((self.engine.backend.name, _NOTHING_FORCED), (None, None))
+        found: Launches | None = getattr(artifact, "ready_launches", None)  # a MixedArtifact has it
+        return found
 
     def collections(self) -> dict[str, object] | None:
         """Metrics of the collections of objects so far; None for a program without references.

@@ -107,7 +107,7 @@ class InstalledLaunch:
         """Samples that an item ended by leaving for what has to be done in order; items done in
         them."""
         self.in_order: Callable[[int], int] = ENTRY(code.address)
-        self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
+        self._activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.followed = self.alone = 0
         """Times that another launch followed, and that none did."""
         self.gain: float | None = None
@@ -115,6 +115,17 @@ class InstalledLaunch:
         once; None until both have been measured."""
         if not guesses.words:  # else the engine looks at these first
             ranges.note = self.has_run
+
+    @property
+    def activity(self) -> LaunchActivity:
+        """Its metrics."""
+        self.ranges.settle()
+        return self._activity
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if its items run in order from now on."""
+        return bool(self._activity.stopped)
 
     def failed(self, items: int, stops: Mapping[int, int]) -> int:
         """Note items that have begun, and those that failed a guard; the number of these. `stops`:
@@ -176,11 +187,11 @@ class InstalledLaunch:
         with _losing():
             self.ranges.write_back(machine)
 
-    def has_run(self, items: int, seconds: float) -> None:
-        """Note so many items, all of a range, that ran as ever, without the engine."""
-        activity = self.activity
-        activity.exits += 1
-        activity.times += 1
+    def has_run(self, times: int, items: int, seconds: float) -> None:
+        """Note so many ranges, with all their items, that ran as ever, without the engine."""
+        activity = self._activity
+        activity.exits += times
+        activity.times += times
         activity.items += items
         activity.seconds += seconds
         self.started += items
@@ -194,7 +205,7 @@ class InstalledLaunch:
 
     def has_remained(self, items: int, seconds: float) -> None:
         """Note so many items that have run again as before, whose results have remained on a device."""
-        activity = self.activity
+        activity = self._activity
         activity.exits += 1
         activity.times += 1
         activity.items += items

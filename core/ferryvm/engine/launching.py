@@ -76,14 +76,20 @@ class Launches:
         self._words, self._never = (array("Q", [NEVER]) * len(self._numbers) for _ in range(2))
         self._address, _ = self._words.buffer_info()
         self._launches: dict[int, InstalledLaunch] = {}
-        self.activities: dict[int, LaunchActivity] = {}
-        """Metrics of the launches with such code, by pc."""
+        self._activities: dict[int, LaunchActivity] = {}
         self.interlude: Interlude | None = None
         """Runs the code between launches whose results stay on a device; None: they never do."""
         self._is_disabled = False
         self._words_known: dict[int, frozenset[KnownWord]] = {}
         """Words that the code of a launch takes for constant, by its pc."""
         self._wrong: SimpleQueue[tuple[int, int | frozenset[KnownWord]]] = SimpleQueue()
+
+    @property
+    def activities(self) -> Mapping[int, LaunchActivity]:
+        """Metrics of the launches with such code, by pc."""
+        for launch in [*self._launches.values()]:
+            launch.ranges.settle()
+        return self._activities
 
     def disable(self) -> None:
         """Leave for no launch, so that all items run in order."""
@@ -140,13 +146,15 @@ class Launches:
         if ranges is None or number is None or self._is_disabled:
             return None
         launch = self._launches[pc] = InstalledLaunch(pc, number, code, ranges, guesses)
-        self.activities[pc] = launch.activity
+        self._activities[pc] = launch.activity
         self._words[number] = 0 if ranges.takes_one else 1  # its items are timed first
         return launch.activity
 
     def remove(self, pc: int) -> None:
         """Leave for the launch at `pc` no more."""
-        self._launches.pop(pc, None)
+        launch = self._launches.pop(pc, None)
+        if launch is not None:
+            launch.ranges.settle()
         self._words_known.pop(pc, None)
         number = self._numbers.get(pc)
         if number is not None:
@@ -343,7 +351,7 @@ class Launches:
 
     def is_installed(self, launch: InstalledLaunch) -> bool:
         """True if the items of a launch still run out of order, by the same code."""
-        return self._launches.get(launch.pc) is launch and not launch.activity.stopped
+        return self._launches.get(launch.pc) is launch and not launch.is_stopped
 
     def _run_range(
         self, launch: InstalledLaunch, machine: Machine, first: int, limit: int, run: _Run

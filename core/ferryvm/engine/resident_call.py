@@ -57,7 +57,7 @@ class RepeatedCall:
             if not self._launches.is_installed(launch):
                 return False
             began = time.perf_counter()
-            if not call_in_ours(self._range.run, self._calls.machine, elements):
+            if not self._range.run(self._calls.machine, elements):
                 return False
             launch.has_remained(self._range.items, time.perf_counter() - began)
             return True

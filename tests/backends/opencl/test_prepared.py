@@ -4,6 +4,7 @@ the states of the loops in order whatever has changed between."""
 
 from __future__ import annotations
 
+import ctypes
 import signal
 from typing import Any
 
@@ -21,7 +22,7 @@ from ferryvm_backends.opencl.copied import residents
 from ferryvm_backends.opencl.item import prepared, suspension
 from ferryvm_backends.opencl.item.native_range import NativeRange
 from ferryvm_backends.opencl.item.prepared import PreparedRange
-from ferryvm_backends.opencl.launch import RangeStatus
+from ferryvm_backends.opencl.launch import ItemRecord, RangeStatus
 
 from .test_items import make_small, on
 
@@ -54,16 +55,51 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InstalledLaunch, "may_be_followed", lambda *_given: False)
 
 
-@pytest.fixture(params=[False, True], ids=["commands", "at once"])
-def again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRange]:
-    """Receives the ranges that run again: by commands from Python, or by one native call."""
-    found: list[PreparedRange] = []
-    run, run_at_once = PreparedRange.run, PreparedRange.run_at_once
+class _Runs(list[PreparedRange]):
+    """Ranges that have run again, also those that native code has run alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered: dict[int, tuple[PreparedRange, ItemRecord, int]] = {}
+        """By the address of the native code's record, with its runs so far."""
+        self.may_be_unlike = False
+        """True if what a native call relies on may have changed at any time."""
+
+    def settle(self) -> None:
+        for address, (each, entry, times) in self.entered.items():
+            self.entered[address] = each, entry, entry.times
+            self.extend([each] * (entry.times - times))
+
+    def __len__(self) -> int:
+        self.settle()
+        return super().__len__()
+
+    def clear(self) -> None:
+        self.settle()
+        super().clear()
+
+
+@pytest.fixture(params=["commands", "at once", "in code"])
+def again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> _Runs:
+    """Receives the ranges that run again: by commands from Python, by one native call, or by native
+    code that comes to the launch."""
+    found, is_native = _Runs(), request.param != "commands"
+    run, run_at_once, enter_by = (
+        PreparedRange.run,
+        PreparedRange.run_at_once,
+        PreparedRange.enter_by,
+    )
 
     def noted(self: PreparedRange, *given: Any) -> Any:
-        assert not (request.param and self._native)
+        assert found.may_be_unlike or not (is_native and self._native)
         found.append(self)
         return run(self, *given)
+
+    def entered(self: PreparedRange, entry: ItemRecord) -> None:
+        if request.param == "in code":
+            found.settle()
+            found.entered[ctypes.addressof(entry)] = self, entry, entry.times
+            enter_by(self, entry)
 
     def noted_at_once(self: PreparedRange, *given: Any) -> Any:
         status = run_at_once(self, *given)
@@ -73,12 +109,17 @@ def again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
 
     monkeypatch.setattr(PreparedRange, "run", noted)
     monkeypatch.setattr(PreparedRange, "run_at_once", noted_at_once)
-    monkeypatch.setattr(prepared, "SHORT", 1e9 if request.param else 0.0)
+    monkeypatch.setattr(PreparedRange, "enter_by", entered)
+    monkeypatch.setattr(prepared, "SHORT", 1e9 if is_native else 0.0)
     return found
 
 
-by_commands = pytest.mark.parametrize("again", [False], indirect=True)
-at_once = pytest.mark.parametrize("again", [True], indirect=True)
+by_commands = pytest.mark.parametrize("again", ["commands"], indirect=True)
+at_once = pytest.mark.parametrize("again", ["at once"], indirect=True)
+from_python = pytest.mark.parametrize("again", ["commands", "at once"], indirect=True)
+in_code = pytest.mark.parametrize("again", ["in code"], indirect=True)
+native = pytest.mark.parametrize("again", ["at once", "in code"], indirect=True)
+"""All three, but for some."""
 
 
 @pytest.fixture(params=["copied", pytest.param("gpu", marks=pytest.mark.gpu)])
@@ -110,7 +151,7 @@ def test_a_repeated_launch_is_a_kernel_and_one_wait(
     name: str,
     n: int,
     instance: Instance,
-    again: list[PreparedRange],
+    again: _Runs,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given, to = numbers()
@@ -132,15 +173,13 @@ def test_a_repeated_launch_is_a_kernel_and_one_wait(
         monkeypatch.setattr(cl, copy, lambda *_given, **_more: calls.append("another"))
     call(n, 5, given, to)
     assert len(again) == 1
-    assert calls == ["clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueReadBuffer"]
+    assert calls == ["clSetKernelArg", "clEnqueueNDRangeKernel", *["clEnqueueReadBuffer"] * 2]
     expected = 5 // given if name == "items" else 5 * given.reshape(-1, 8)[:, ::-1].ravel()
     assert to.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(("name", "n"), [("items", 80), ("groups", 10)])
-def test_whatever_has_changed_is_seen(
-    name: str, n: int, instance: Instance, again: list[PreparedRange]
-) -> None:
+def test_whatever_has_changed_is_seen(name: str, n: int, instance: Instance, again: _Runs) -> None:
     given, to = numbers()
     call = warm(instance, name, n, 5, given, to)
 
@@ -167,11 +206,12 @@ def test_whatever_has_changed_is_seen(
     assert to.tolist() == other.tolist() == expected(6, given).tolist()
 
 
+@from_python
 @pytest.mark.parametrize("is_behind", [False, True])
 def test_a_signal_in_a_repeated_launch_leaves_a_call_that_goes_on(
     is_behind: bool,
     instance: Instance,
-    again: list[PreparedRange],
+    again: _Runs,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given, to = numbers()
@@ -205,7 +245,7 @@ def test_a_signal_in_a_repeated_launch_leaves_a_call_that_goes_on(
 
 
 def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
-    instance: Instance, again: list[PreparedRange]
+    instance: Instance, again: _Runs
 ) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
@@ -214,7 +254,7 @@ def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
     given[60] = 0
     with pytest.raises(TrapError, match="division by zero, in item 60"):
         call(80, 500, given, to)
-    assert len(again) == 1
+    assert len(again) == (0 if again.entered else 1)  # native code does not note these
     assert to[:60].tolist() == (500 // given[:60]).tolist()
     assert to[60] == -1
     given[60] = 1
@@ -226,7 +266,7 @@ def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
 
 @by_commands
 def test_after_a_failure_of_the_device_the_items_run_in_order(
-    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+    instance: Instance, again: _Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
@@ -247,15 +287,19 @@ def test_after_a_failure_of_the_device_the_items_run_in_order(
     assert to.tolist() == (500 // given).tolist()
 
 
-@at_once
+@native
 def test_code_that_comes_to_a_repeated_launch_does_not_leave(
-    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+    instance: Instance, again: _Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
     launches = call.__ferryvm__[0].execution.launches
-    (activity,) = (each for each in launches.activities.values() if each.times)
-    before, left = activity.items, list[None]()
+
+    def items() -> int:
+        (activity,) = (each for each in launches.activities.values() if each.times)
+        return int(activity.items)
+
+    before, left = items(), list[None]()
     run = Launches.run
 
     def noted(self: Launches, machine: Any) -> Any:
@@ -267,7 +311,7 @@ def test_code_that_comes_to_a_repeated_launch_does_not_leave(
         given[3] = number + 1
         call(80, 500, given, to)
         assert to.tolist() == (500 // given).tolist()
-    assert activity.items == before + 20 * 80
+    assert items() == before + 20 * 80
     assert len(left) <= 5  # at powers of two
 
 
@@ -276,7 +320,7 @@ def test_code_that_comes_to_a_repeated_launch_does_not_leave(
 def test_after_a_failure_in_the_native_call_the_range_runs_again(
     status: RangeStatus,
     instance: Instance,
-    again: list[PreparedRange],
+    again: _Runs,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given, to = numbers()
@@ -289,24 +333,105 @@ def test_after_a_failure_in_the_native_call_the_range_runs_again(
         assert to.tolist() == (500 // given).tolist()
 
 
-@at_once
-def test_a_signal_handler_that_raises_behind_the_native_call_loses_nothing(
-    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+@native
+@pytest.mark.parametrize("function", ["set_argument", "enqueue", "read", "finish"])
+def test_after_a_failure_of_the_driver_in_native_code_the_range_runs_again(
+    function: str, instance: Instance, again: _Runs
 ) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
-    native = again[-1]._native
-    assert native is not None
-    run = native.run
+    plan, failing = again[-1]._native, ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -5)
+    assert plan is not None
+    setattr(plan._plan, function, ctypes.cast(failing, ctypes.c_void_p).value)
+    for number in range(3):
+        given[5], to[:] = number + 1, 0
+        call(80, 500, given, to)
+        assert to.tolist() == (500 // given).tolist()
+
+
+@in_code
+def test_native_code_runs_nothing_that_was_planned_before_a_change(
+    instance: Instance, again: _Runs
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    plan, gate = again[-1]._native, again[-1].copied.session.gate
+    assert plan is not None
+    assert plan.is_armed
+    again.clear()
+    gate.shut()
+    assert not plan.is_armed
+    assert plan.run() is RangeStatus.UNLIKE
+    epoch = gate.epoch
+    gate.shut()  # nothing is planned in this epoch
+    assert gate.epoch == epoch
+    for number in range(3):
+        given[5], to[:] = number + 1, 0
+        call(80, 500, given, to)  # from Python at first
+        assert to.tolist() == (500 // given).tolist()
+    assert plan.is_armed
+    assert again[-1]._native is plan
+
+
+@in_code
+def test_native_code_waits_for_no_other_range_of_the_device(
+    instance: Instance, again: _Runs
+) -> None:
+    given, to = numbers()
+    warm(instance, "items", 80, 500, given, to)
+    plan, gate = again[-1]._native, again[-1].copied.session.gate
+    assert plan is not None
+    plan.arm()
+    gate._words.busy = 1  # another thread has it
+    assert plan.run() is RangeStatus.UNLIKE
+    gate._words.busy = 0
+
+
+@in_code
+def test_copies_of_ranges_that_native_code_has_run_are_counted(
+    instance: Instance, again: _Runs
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    code = call.__ferryvm__[0].execution.launches
+    (launch,) = (each for each in code._launches.values() if each.activity.times)
+    before, runs = launch.code.activity(), launch.activity.times
+    for number in range(9):
+        given[5] = 1 + number // 3  # is sent three times of nine, or four
+        call(80, 500, given, to)
+    found = launch.code.activity()
+    assert launch.activity.times == runs + 9
+    assert found.entries == before.entries + 9
+    assert found.to_host - before.to_host >= 9 * to.nbytes
+    names = [[one.name for one in each.arrays] for each in (before, found)]
+    assert names[0] == names[1]
+    changes = [
+        (two.entries - one.entries, two.unchanged - one.unchanged)
+        for one, two in zip(before.arrays, found.arrays, strict=True)
+    ]
+    assert {entries for entries, _ in changes} == {9}
+    assert min(unchanged for _, unchanged in changes) in (5, 6)
+
+
+@at_once
+def test_a_signal_handler_that_raises_behind_the_native_call_loses_nothing(
+    instance: Instance, again: _Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    plan = again[-1]._native
+    assert plan is not None
+    run = plan.run
 
     def raising() -> int:
         run()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(native, "run", raising)
     to[:] = 0
-    with pytest.raises(KeyboardInterrupt):
-        call(80, 500, given, to)
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "run", raising)
+        with pytest.raises(KeyboardInterrupt):
+            call(80, 500, given, to)
     assert to.tolist() == (500 // given).tolist()
     given += 1
     for _ in range(3):
@@ -316,40 +441,41 @@ def test_a_signal_handler_that_raises_behind_the_native_call_loses_nothing(
 
 @at_once
 def test_a_launch_in_a_signal_handler_runs_in_order_and_waits_for_nobody(
-    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+    instance: Instance, again: _Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, to = numbers()
     other = on(OpenClBackend(wraps=False)).instantiate(ferryvm.compile(TEXT)).exports["items"]
     for _ in range(5):
         other(80, 500, given, to)
     call = warm(instance, "items", 80, 500, given, to)
-    native, its_own = again[-1]._native, np.zeros(80, np.int64)
-    assert native is not None
-    run = native.run
+    plan, its_own = again[-1]._native, np.zeros(80, np.int64)
+    again.may_be_unlike = True  # the kernel of one work-item needs memory of the device
+    assert plan is not None
+    run = plan.run
 
     def handling() -> int:
         other(80, 700, given, its_own)
         return run()
 
-    monkeypatch.setattr(native, "run", handling)
+    monkeypatch.setattr(plan, "run", handling)
     to[:] = 0
     call(80, 500, given, to)
     assert its_own.tolist() == (700 // given).tolist()
     assert to.tolist() == (500 // given).tolist()
 
 
-@at_once
+@native
 @pytest.mark.parametrize("part", ["send", "expect", "expect_word"])
 def test_a_part_of_the_plan_that_is_missing_is_found(
-    part: str, instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+    part: str, instance: Instance, again: _Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted faults: changes that are not sent; a stack, headers and registers that are not
     compared."""
     send = NativeRange.send
 
     def send_nothing(self: NativeRange, *given: Any) -> None:
-        *where, (_, mirror) = given
-        send(self, *where, (mirror, mirror))  # type: ignore[call-arg]  # as it is called
+        *where, (_, mirror), counts = given
+        send(self, *where, (mirror, mirror), counts)  # type: ignore[call-arg]  # as it is called
 
     faulty = send_nothing if part == "send" else lambda *_given: None
     monkeypatch.setattr(NativeRange, part, faulty)
@@ -364,9 +490,7 @@ def test_a_part_of_the_plan_that_is_missing_is_found(
     assert all(found) is (part == "expect_word")  # the stack tells, too
 
 
-def test_memory_that_is_given_up_is_no_longer_prepared(
-    instance: Instance, again: list[PreparedRange]
-) -> None:
+def test_memory_that_is_given_up_is_no_longer_prepared(instance: Instance, again: _Runs) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
     ranges = again[-1]

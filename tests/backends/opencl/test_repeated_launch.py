@@ -5,6 +5,7 @@ device fails or memory is given up."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from ferryvm.python.group.kernel import Kernel
 from ferryvm_backends.opencl.array_copy import ArrayCopy
 from ferryvm_backends.opencl.item import suspension
 from ferryvm_backends.opencl.item.native_range import NativeRange
-from ferryvm_backends.opencl.launch import RangeStatus
+from ferryvm_backends.opencl.launch import STATUSES, RangeStatus
 from ferryvm_backends.opencl.left_elements import LeftElements
 
 from .test_items import make_small
@@ -215,7 +216,7 @@ def test_a_handler_that_raises_leaves_what_was_or_what_is_done(
     for _ in range(4):
         launch(two, one)
     kernels.flip(two, two)
-    run = NativeRange.run
+    run = NativeRange.run_apart
 
     def raising(self: NativeRange, *given: Any) -> int:
         if is_behind:
@@ -223,13 +224,28 @@ def test_a_handler_that_raises_leaves_what_was_or_what_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(NativeRange, "run", raising)
+        patch.setattr(NativeRange, "run_apart", raising)
         with pytest.raises(KeyboardInterrupt):
             launch(two, one)
     assert np.array_equal(two, done if is_behind else reversed_(done))
     for _ in range(3):
         launch(two, one)
         assert np.array_equal(two, done)
+
+
+def run_with_failure(native: NativeRange, status: RangeStatus) -> RangeStatus:
+    """The outcome of a native call in which OpenCL fails, or something is not as it was."""
+    name = {RangeStatus.FAILED: "enqueue", RangeStatus.LOST: "finish"}.get(status)
+    if name is None:
+        return status
+    failing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -5)
+    before = getattr(native._plan, name)
+    setattr(native._plan, name, ctypes.cast(failing, ctypes.c_void_p).value)
+    try:
+        native._plan.is_awaited = True
+        return STATUSES[native._run_apart()]
+    finally:
+        setattr(native._plan, name, before)
 
 
 @pytest.mark.parametrize("status", [RangeStatus.UNLIKE, RangeStatus.FAILED, RangeStatus.LOST])
@@ -243,7 +259,9 @@ def test_a_device_that_fails_is_told_or_has_not_begun(
     for _ in range(4):
         launch(two, one)
     with monkeypatch.context() as patch:
-        patch.setattr(NativeRange, "run", lambda *_: status)
+        patch.setattr(
+            NativeRange, "run_apart", lambda self, _is_awaited: run_with_failure(self, status)
+        )
         if name == "flip" and status is RangeStatus.LOST:
             with pytest.raises(BackendError, match="failed with elements that were there alone"):
                 launch(two, one)

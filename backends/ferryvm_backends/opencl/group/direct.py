@@ -13,11 +13,11 @@ Invariant: no group of such a range can leave. All have been checked, and no mem
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.launch_operands import LaunchOperands
+from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.native_range import NativeRange
 from ferryvm_backends.opencl.launch import RangeStatus
@@ -38,19 +38,19 @@ class DirectRange:
     """A range whose kernel has just run in one slice."""
 
     def __init__(
-        self, control: ControlBlock, kernel: ItemKernel, queue: Any, first: int, limit: int
+        self, control: ControlBlock, kernel: ItemKernel, session: Session, first: int, limit: int
     ) -> None:
         self.place, self.kernel = place_of(control, first, limit), kernel
-        self.range = first, limit
-        self._native = native = NativeRange()
+        self._items = first, limit
+        self._native = native = NativeRange(session)
         operands = control.stack + WORD_BYTES * control.sp - ctypes.sizeof(LaunchOperands)
         end = native.word(limit)
         changed = (operands + vars(LaunchOperands)[name].offset for name in ("limit", "next"))
         host_stack = ctypes.addressof(control) + vars(ControlBlock)["host_stack"].offset
         native.complete(
             host_stack,
-            queue,
-            kernel.handle,
+            kernel,
+            kernel.given(first, limit),
             kernel.sizes(limit - first, 1, 1),
             (),
             (end, 0),
@@ -59,6 +59,7 @@ class DirectRange:
 
     def run(self) -> RangeStatus:
         """Run it, with the arguments that the kernel is given: DONE, UNLIKE where the thread's stack
-        has no room, FAILED or LOST. Raises BackendError if nothing has been done."""
-        self.kernel.set_range(*self.range)
-        return RangeStatus(self._native.run())
+        has no room, FAILED or LOST."""
+        self.kernel.given(*self._items)
+        self._native.arm()
+        return self._native.run()

@@ -147,7 +147,7 @@ class GroupSlices(ItemRanges):
         if self._memory.wraps and self._is_short(taken):
             place = place_of(control, *items)
             if place == self._place:
-                self._direct = DirectRange(control, kernel, self._memory.session.queue, *items)
+                self._direct = DirectRange(control, kernel, self._memory.session, *items)
         self._place = place
 
     def _is_short(self, taken: float) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,7 @@ from ferryvm.ir.c.opencl_group import WORK
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.entry import ENTRY, PythonEntry
-from ferryvm.machine.launch_operands import LaunchOperands, launch_operands
+from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region
@@ -40,6 +40,7 @@ from ferryvm_backends.opencl.item.pattern import PatternKernel
 from ferryvm_backends.opencl.item.pattern_text import pattern_text
 from ferryvm_backends.opencl.item.range import ItemRanges
 from ferryvm_backends.opencl.item.text import item_text
+from ferryvm_backends.opencl.launch import BACK, STATUSES, entry_stub
 from ferryvm_backends.opencl.report import KernelMetrics
 from ferryvm_backends.opencl.resident import needs
 from ferryvm_backends.opencl.text import COPIED, WRAPPED
@@ -68,36 +69,26 @@ class ItemCode(CodeWrapper):
 
     def __init__(self, inner: KernelCode, region: Region, ranges: RangeRunner) -> None:
         self.inner, self._ranges = inner, ranges
-        self._in_order: Callable[[int], int] = ENTRY(inner.address)
-        self._number = launch_numbers(region.verified)[region.entry]
         self._region = region.name
-        self._behind = region.verified.program.code.immediates[region.entry + 1]
-        """The instruction behind the loop."""
-        self._entry = PythonEntry(self._enter)
-        self.address = self._entry.address
+        stub = entry_stub("launch_items")
+        weakref.finalize(ranges, stub.close)
+        self._call_back, entry = BACK(self._back), stub.items
+        entry.back = ctypes.cast(self._call_back, ctypes.c_void_p).value or 0
+        entry.in_order = inner.address
+        entry.word = WORD_BYTES * launch_numbers(region.verified)[region.entry]
+        entry.behind = region.verified.program.code.immediates[region.entry + 1]
+        self.address = stub.address
+        if isinstance(ranges, ItemRanges):
+            ranges.enter_by(entry)
 
-    def _enter(self, address: int) -> int:
-        control = ControlBlock.from_address(address)
+    def _back(self, _key: int, address: int, why: int) -> int:
+        """The answer to native code that has come to more items than it can run itself."""
+        control, ranges = ControlBlock.from_address(address), self._ranges
         launch = launch_operands(control)
-        left = launch.limit - launch.next
-        if left <= 0:  # the device has nothing to do
-            return self._end(control, launch)
-        if control.launches:
-            word = WORD_BYTES * self._number
-            if left > ctypes.c_uint64.from_address(control.launches + word).value:
-                if self._ranges.run_in_entry(control, launch.next, launch.limit):
-                    return self._end(control, launch)
-                control.status = Status.PARALLEL
-                return int(Status.PARALLEL)
-        return self._in_order(address)
-
-    def _end(self, control: ControlBlock, launch: LaunchOperands) -> int:
-        """Leave for what has been suspended, or behind the launch."""
-        if launch.record:
-            control.status = Status.LAUNCH
-        else:
-            control.pc, control.status = self._behind, Status.LEAVE
-        return int(control.status)
+        is_done = isinstance(ranges, ItemRanges) and ranges.run_in_entry(
+            control, launch.next, launch.limit, STATUSES[why]
+        )
+        return int(Status.RUNNING if is_done else Status.PARALLEL)
 
     @property
     def ranges(self) -> RangeRunner:
@@ -119,6 +110,7 @@ class ItemCode(CodeWrapper):
     @staticmethod
     def _with(found: Activity, ranges: ItemRanges) -> Activity:
         """The activity with that of a runner."""
+        ranges.settle()
         traffic = ranges.traffic
         failures = {
             pc: found.failures.get(pc, 0) + ranges.failures.get(pc, 0)

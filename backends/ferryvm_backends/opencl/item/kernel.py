@@ -31,7 +31,7 @@ _FIELDS = (
 """Words of `struct ferry_launch` before the arguments."""
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
 
-_LAUNCH, _OBJECTS = 6, 7
+LAUNCH, _OBJECTS = 6, 7
 """Numbers of arguments of the kernel: of the launch, and of the first one behind it."""
 
 
@@ -67,8 +67,6 @@ class ItemKernel:
         """Work-items that each group has; 0: any number."""
         self.bound: list[Any] = []
         """The arguments but for the launch, as they are set; another list for others."""
-        self._set: Any = None
-        """The launch that is set."""
         self._words = (ctypes.c_uint64 * (len(_FIELDS) + max(arguments, 1)))()
         self.has_objects = self.handle.num_args > _OBJECTS
         """True if the places of copied objects are arguments."""
@@ -90,7 +88,7 @@ class ItemKernel:
         self.bound = []
         for number, argument in enumerate(arguments):
             given = np.uint64(argument) if isinstance(argument, int) else argument
-            self.handle.set_arg(number + (number >= _LAUNCH), given)
+            self.handle.set_arg(number + (number >= LAUNCH), given)
         self.bound = arguments
 
     def give(self, arguments: Sequence[int], **fields: int) -> None:
@@ -109,11 +107,11 @@ class ItemKernel:
         """The fields of the launch that tell of the machine."""
         return tuple(self._words[_PLACES["sp"] : _PLACES["forced"]])
 
-    def set_range(self, first: int, end: int) -> None:
-        """Set the launch that is given, of these items, one by each work-item. Raises
-        BackendError."""
+    def given(self, first: int, end: int) -> Any:
+        """The launch that is given, of these items, one by each work-item: the argument itself, which
+        later ones change."""
         self._words[0], self._words[1], self._words[2] = first, end, 1
-        self._set_launch(self._words)
+        return self._words
 
     def most_local(self, device: Any) -> int:
         """The largest number of work-items that a group can have."""
@@ -145,13 +143,8 @@ class ItemKernel:
         self, queue: Any, launch: Any, first: int, end: int, block: int, local: int
     ) -> None:
         """As `enqueue`, of a launch that has been enqueued before. Raises BackendError."""
-        self.give_again(launch)
+        self._set_launch(launch)
         self._start(queue, self._sizes(end - first, block, local))
-
-    def give_again(self, launch: Any) -> None:
-        """Set a launch that has been enqueued before. Raises BackendError."""
-        if self._set is not launch:
-            self._set_launch(launch)
 
     def _start(
         self, queue: Any, sizes: tuple[Any, ...], event: Any = None, after: Any = None
@@ -180,11 +173,9 @@ class ItemKernel:
 
     def _set_launch(self, words: Any) -> None:
         size, kernel = ctypes.sizeof(words), ctypes.c_void_p(self.handle.int_ptr)
-        self._set = None
-        error = library().clSetKernelArg(kernel, _LAUNCH, ctypes.c_size_t(size), words)
+        error = library().clSetKernelArg(kernel, LAUNCH, ctypes.c_size_t(size), words)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
-        self._set = words
 
     def run_timed(self, session: Session, first: int, end: int, block: int, local: int) -> float:
         """Run these items; the seconds that they took by the device's clock. Raises BackendError,
@@ -214,7 +205,7 @@ class ItemKernel:
         seen = []
         for number in (40, 70):
             head["count"] = head["interrupt"] = word.value = number
-            self.handle.set_arg(_LAUNCH, self._words)
+            self.handle.set_arg(LAUNCH, self._words)
             size = self._axes if self.group else (1,)
             cl.enqueue_nd_range_kernel(queue, self.handle, size, size)
             queue.finish()

@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import time
 from collections.abc import Container, Hashable, Mapping, Sequence
-from typing import Any
 
 from ferryvm.backend import BackendError
 from ferryvm.ir.operation import LENGTH, PLACE
@@ -26,6 +25,7 @@ from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange
 from ferryvm_backends.opencl.item.resident_range import ResidentRange
 from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
+from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
 from ferryvm_backends.opencl.segment import view
@@ -161,7 +161,12 @@ class ItemMemory(abc.ABC):
         return ctypes.c_uint64.from_address(address).value
 
     def prepare(
-        self, state: State, control: ControlBlock, whole: WholeRange, slots: Any, written: Written
+        self,
+        state: State,
+        control: ControlBlock,
+        whole: WholeRange,
+        buffers: Suspended,
+        written: Written,
     ) -> PreparedRange | None:
         """The range that has just run, prepared to run again; None if it cannot."""
         return None
@@ -173,7 +178,7 @@ class ItemMemory(abc.ABC):
         accessed: AccessedArrays | None,
         stored: Container[int] | None,
         residency: Residency,
-        slots: Any,
+        buffers: Suspended,
     ) -> ResidentRange | None:
         """The range that has just run with arrays that remain on the device, prepared to run again;
         None if it cannot. `accessed`, `stored`: all arrays that items access, and may store into."""
@@ -252,14 +257,20 @@ class CopiedMemory(ItemMemory):
         return residents(self.session)
 
     def prepare(
-        self, state: State, control: ControlBlock, whole: WholeRange, slots: Any, written: Written
+        self,
+        state: State,
+        control: ControlBlock,
+        whole: WholeRange,
+        buffers: Suspended,
+        written: Written,
     ) -> PreparedRange | None:
         needs, arrays = self.needs, self._arrays
         if arrays is None or needs.statics or needs.heap or needs.writes_heap:
             return None
         if not PreparedRange.can_be(self._memory.objects):
             return None
-        return PreparedRange(state, control, whole, arrays, self._memory, slots, written)
+        memory = self._memory
+        return PreparedRange(state, control, whole, arrays, memory, buffers, written, self.traffic)
 
     def prepare_resident(
         self,
@@ -268,7 +279,7 @@ class CopiedMemory(ItemMemory):
         accessed: AccessedArrays | None,
         stored: Container[int] | None,
         residency: Residency,
-        slots: Any,
+        buffers: Suspended,
     ) -> ResidentRange | None:
         needs, objects = self.needs, self._memory.objects
         if accessed is None or stored is None or needs.statics or needs.heap or needs.writes_heap:
@@ -276,7 +287,9 @@ class CopiedMemory(ItemMemory):
         are_there = accessed.elements <= residency.retained & {*residency.given, *residency.left}
         if not are_there or not all(map(objects.is_apart, accessed.elements)):
             return None
-        return ResidentRange(control, whole, accessed, stored, self._residents, slots)
+        return ResidentRange(
+            control, whole, accessed, stored, self._residents, buffers, self.traffic
+        )
 
     def has(self, prepared: PreparedRange, control: ControlBlock) -> bool:
         found = self._residents.copied(control) is prepared.copied

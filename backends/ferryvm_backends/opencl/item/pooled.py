@@ -49,7 +49,7 @@ class PooledRanges(RangeRunner):
         self._memory, self._shape = memory, shape
         self._device = memory.session.device
         self._threads = 1 if self._device.is_serial else self._device.handle.max_compute_units
-        self._buffers = suspended(memory.session, memory.wraps)
+        self._buffers, self._gate = suspended(memory.session, memory.wraps), memory.session.gate
 
     @abc.abstractmethod
     def _run(
@@ -125,6 +125,7 @@ class PooledRanges(RangeRunner):
         def act() -> None:
             try:
                 with ours(), lock:
+                    self._gate.shut()
                     work()
             except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
                 failures.append(error)

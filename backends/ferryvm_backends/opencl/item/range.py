@@ -37,8 +37,7 @@ from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
-from ferryvm.residency import Residency
-from ferryvm.traffic import Traffic
+from ferryvm.residency import RepeatedRange, Residency
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
@@ -57,7 +56,6 @@ from ferryvm_backends.opencl.item.range_run import (
     put_back,
     stops,
 )
-from ferryvm_backends.opencl.item.resident_range import RepeatedItems
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout
 from ferryvm_backends.opencl.segment import view
 
@@ -128,11 +126,6 @@ class ItemRanges(AtOnceRanges):
         self._slice = self._layout.slice if memory.wraps else self._least_slice
         self.failures = dict.fromkeys(guards, 0)
         """Of guards, by pc."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """Copies for items."""
-        return self._memory.traffic
 
     @property
     def bounds(self) -> tuple[tuple[Bound, ...], ...]:
@@ -208,7 +201,7 @@ class ItemRanges(AtOnceRanges):
             elif residency is not None:
                 self._prepare_resident(control, words, self._whole, residency)
             elif state:
-                self._prepared = memory.prepare(state, control, self._whole, buffers.slots, written)
+                self._replace(memory.prepare(state, control, self._whole, buffers, written))
         except BaseException as error:
             if not self._is_undone(error):
                 memory.drop(control)
@@ -275,10 +268,10 @@ class ItemRanges(AtOnceRanges):
         prepared, memory, control = self._prepared, self._memory, machine.control
         if not state or prepared is None or found.is_stopped or not memory.has(prepared, control):
             return None
-        if not prepared.fits(control, state, self._buffers.slots):
+        if not prepared.fits(control, state):
             return None
         began = time.perf_counter()
-        head = prepared.run(memory.session.queue, memory.traffic)
+        head = prepared.run(memory.session.queue)
         found.seconds = time.perf_counter() - began
         first, limit, block, _ = prepared.whole.given
         self._note(head, control, (first, limit), block, found)
@@ -286,24 +279,26 @@ class ItemRanges(AtOnceRanges):
         if found.is_left:
             self._mark(control, words, first, limit, False)
         else:
-            prepared.accept(memory.traffic)
+            prepared.accept()
             found.is_changed = True
         if found.is_left or found.seconds > SLICE:
-            self._prepared = None
+            self._replace(None)
         return prepared.written
 
     def _prepare_resident(
         self, control: ControlBlock, words: list[int], whole: WholeRange, residency: Residency
     ) -> None:
         """Prepare a range that has run with arrays that remain on the device to run again."""
-        memory, slots = self._memory, self._buffers.slots
+        memory = self._memory
         accessed, stored = (
             memory.accessed(self._shape, control, words),
             self._stored(control, words),
         )
-        found = memory.prepare_resident(control, whole, accessed, stored, residency, slots)
+        found = memory.prepare_resident(control, whole, accessed, stored, residency, self._buffers)
         if found is not None:
-            residency.again = RepeatedItems(found, self.run_again)
+            self._repeated.add(found)
+            again = functools.partial(self.run_again, found)
+            residency.again = RepeatedRange(found.arrays, found.items, again)
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
         """True if items are to mark chunks of arrays that they store into anywhere: if these have

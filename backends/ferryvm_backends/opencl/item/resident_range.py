@@ -13,30 +13,24 @@ leave, nobody is_awaited for it, either, unless much has been started by then.
 from __future__ import annotations
 
 import ctypes
-import time
-from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING
+import weakref
+from collections.abc import Container, Sequence
 
-import numpy as np
-
+from ferryvm.float_environment import ours
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import floor
-from ferryvm.machine.state import Machine
-from ferryvm.residency import DeviceElements, RepeatedRange
 from ferryvm.traffic import SPACE, Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays, object_ranges
 from ferryvm_backends.opencl.copied import SLICE, Residents
 from ferryvm_backends.opencl.item.kernel import HEAD
 from ferryvm_backends.opencl.item.native_range import NativeRange
 from ferryvm_backends.opencl.item.prepared import WholeRange, header
+from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import RangeStatus
 from ferryvm_backends.opencl.left_elements import LeftElements
 from ferryvm_backends.opencl.object_copy import Sent
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _FIELDS = ("objects", "types", "hp", "stack", "stack_end")
 """Fields of the control block that the kernel is given, or that say where headers are."""
@@ -52,105 +46,143 @@ class ResidentRange:
         accessed: AccessedArrays,
         stored: Container[int],
         residents: Residents,
-        slots: Any,
+        buffers: Suspended,
+        traffic: Traffic,
     ) -> None:
         """`accessed`: all arrays that items access, whose elements all are `LeftElements`; `stored`:
-        addresses of those that they may store into; `slots`: the buffer that begins with the
-        head."""
+        addresses of those that they may store into; `buffers`: whose slots begin with the head;
+        `traffic`: receives the copies, see `count`."""
         copied = residents.copied(control)
         objects = copied.objects
         self.copied, self._residents = copied, residents
-        self._address, self._whole, self._slots = ctypes.addressof(control), whole, slots
+        self._address, self._whole = ctypes.addressof(control), whole
+        self._control = ControlBlock.from_address(self._address)
+        self._is_forgotten = False
+        self._buffers, self._slots = buffers, buffers.slots
         self.arrays = sorted(accessed.elements)
         first, end, _, _ = whole.given
         self.items = end - first
-        copies = map(objects.copy_of, self.arrays)
-        self._copies = [(one, one.place, one.address in stored) for one in copies if one]
+        copies = [one for one in map(objects.copy_of, self.arrays) if one]
+        self._copies, self._places = copies, [one.place for one in copies]
+        self._stored = [number for number, one in enumerate(copies) if one.address in stored]
         self._version, self._rows = objects.version, objects.rows
         self._bound, self._launch = whole.kernel.bound, whole.kernel.launch
         self._headers = [(one, header(control, one)) for one in sorted(accessed.objects)]
         self._is_done = ctypes.c_uint64()
         self._changed: list[LeftElements] = []
         """Elements that look at that word still, if an exception has come behind the last run."""
-        self._head = np.zeros(1, HEAD)
         self.seconds = 0.0
         """Seconds of the last run that was waited for; 0: none was."""
-        self._sent: list[Sent] = []
-        self._native: NativeRange | None = None
-        self._is_forgotten = False
+        space = objects.space
+        references = [one for one, _ in self._headers]
+        ranges = object_ranges(control.objects, len(space.mirror), references)
+        self._sent: list[Sent] = [(space, ranges, traffic.of_array(0, SPACE))]
+        self._native, self._traffic = self._planned(control), traffic
+        self._last_count = weakref.finalize(self, self._native.count, self._sent, (), traffic)
+        self._last_count.atexit = False
         copied.users.add(self)
 
     def forget(self) -> None:
         """Fit nothing, and refer to no memory."""
-        self._is_forgotten, self._native = True, None
+        self.copied.session.gate.shut()
+        self._last_count()
+        self._is_forgotten = True
         self._sent, self._copies = [], []
+
+    def count(self) -> None:
+        """Count the copies of runs since the last call."""
+        if not self._is_forgotten:
+            self._native.count(self._sent, (), self._traffic)
 
     @property
     def changes_at_once(self) -> bool:
         """True if there is no other copy of elements while it runs: no item can leave."""
         return not self._whole.can_leave
 
+    @property
+    def is_unknown(self) -> bool:
+        """True if nobody knows what the device has."""
+        return bool(self.copied.unknown.value or self._buffers.unknown.value)
+
     def drop(self) -> None:
         """Release the memory of the machine, whose content is not known."""
         self._residents.drop(ControlBlock.from_address(self._address))
 
-    def fits(self, elements: Sequence[LeftElements], slots: Any) -> bool:
+    def fits(self, elements: Sequence[LeftElements]) -> bool:
         """True if the device's memory, the kernel, and the places of elements are as they were."""
-        if self._is_forgotten or self.seconds > SLICE or self.copied.is_unknown:
+        if self._is_forgotten or self.seconds > SLICE:
+            return False
+        residents = self._residents
+        for one in elements:
+            if one.memory is not residents or not one.is_there:
+                return False
+        native = self._native
+        if not native.is_armed:
+            if not self._is_there():
+                return False
+            native.arm()
+        return True
+
+    def _is_there(self) -> bool:
+        """True if all that the native call does not compare is as it was."""
+        if self.is_unknown:
             return False
         control, objects = ControlBlock.from_address(self._address), self.copied.objects
         return (
             self._residents.copied(control) is self.copied
-            and self._slots is slots
+            and self._slots is self._buffers.slots
             and self._version == objects.version
             and self._rows is objects.rows
             and self._whole.kernel.bound is self._bound
             and not (objects.is_ahead or objects.may_be_marked or objects.has_pending)
             and all(
                 objects.copy_of(copy.address) is copy and copy.place is place
-                for copy, place, _ in self._copies
+                for copy, place in zip(self._copies, self._places, strict=True)
             )
-            and all(one.is_there and one.memory is self._residents for one in elements)
         )
 
-    def run(self, elements: Sequence[LeftElements], traffic: Traffic) -> RangeStatus:
+    def run(self, elements: Sequence[LeftElements]) -> RangeStatus:
         """Run it, if it fits; DONE: the elements of stored arrays have their home in the machine's
         copy; UNLIKE: nothing has happened; LOST: they are lost, if it `changes_at_once`. Raises
         BackendError, cl.Error if it has not begun, and the exceptions of signal handlers: at any
         moment elements are where they say."""
-        whole, native = self._whole, self._native
-        if native is None:
-            native = self._native = self._planned(traffic)
-        self._settle()
-        changed, can_leave = list[LeftElements](), whole.can_leave
-        self._is_done.value = 0
-        self._changed = changed
-        for (copy, _, is_stored), one in zip(self._copies, elements, strict=True):
-            copy.take(one)
-            if is_stored:
-                changed.append(one)
-                if can_leave:
-                    one.change_once(copy, self._is_done)
-                else:
-                    one.change_in(copy)
-        whole.kernel.give_again(self._launch)
-        ControlBlock.from_address(self._address).host_stack = floor()
-        residents, began = self._residents, time.perf_counter()
-        is_first = not residents.seconds_ahead
-        is_awaited = can_leave or not self.seconds or residents.seconds_ahead + self.seconds > SLICE
-        status = RangeStatus(native.run(is_awaited))
-        if is_awaited:
-            residents.seconds_ahead = 0.0
-            if is_first:
-                self.seconds = time.perf_counter() - began
+        copies, can_leave = self._copies, self._whole.can_leave
+        if self._changed:
+            self._settle()
+        for copy, one in zip(copies, elements, strict=True):
+            if not one.is_at(copy):
+                with ours():
+                    copy.take(one)
+        if can_leave:
+            self._is_done.value = 0
+            self._changed = [elements[n] for n in self._stored]
+            with ours():
+                for n in self._stored:
+                    elements[n].change_once(copies[n], self._is_done)
         else:
-            residents.seconds_ahead += self.seconds
-        if status is RangeStatus.DONE:
-            native.count_sent(self._sent, traffic)
-        elif status is RangeStatus.LOST and not can_leave:
-            for one in changed:
-                one.lose()
-        self._settle()
+            for n in self._stored:
+                elements[n].change_in(copies[n])
+        self._control.host_stack = floor()
+        status = self._run_natively(can_leave)
+        if can_leave:
+            self._settle()
+        elif status is RangeStatus.LOST:
+            for n in self._stored:
+                elements[n].lose()
+        return status
+
+    def _run_natively(self, can_leave: bool) -> RangeStatus:
+        """Run it, and wait for its end where items can leave, or too much is under way."""
+        residents, seconds = self._residents, self.seconds
+        ahead = residents.seconds_ahead
+        is_awaited = can_leave or not seconds or ahead + seconds > SLICE
+        status = self._native.run_apart(is_awaited)
+        if not is_awaited:
+            residents.seconds_ahead = ahead + seconds
+            return status
+        residents.seconds_ahead = 0.0
+        if not ahead and status is RangeStatus.DONE:
+            self.seconds = self._native.seconds
         return status
 
     def _settle(self) -> None:
@@ -159,42 +191,26 @@ class ResidentRange:
             one.home  # noqa: B018 - which looks at it
         self._changed = []
 
-    def _planned(self, traffic: Traffic) -> NativeRange:
+    def _planned(self, control: ControlBlock) -> NativeRange:
         """The native call."""
-        native, control = NativeRange(), ControlBlock.from_address(self._address)
+        native, whole = NativeRange(self.copied.session), self._whole
         native.expect_control(self._address, {name: getattr(control, name) for name in _FIELDS})
         for one, found in self._headers:
             native.expect(control.objects + one, found)
-        space = self.copied.objects.space
-        ranges = object_ranges(
-            control.objects, len(space.mirror), [one for one, _ in self._headers]
+        for space, ranges, _ in self._sent:
+            native.send_part(space, ranges)
+        at, staging = BufferOffset(self._slots), self.copied.residence.staging
+        reads = [(at.buffer.int_ptr, at.offset, HEAD.itemsize, staging)] if whole.can_leave else []
+        head = (staging, HEAD.itemsize) if whole.can_leave else (native.word(0), 0)
+        first, end, block, local = whole.given
+        native.complete(
+            self._address + vars(ControlBlock)["host_stack"].offset,
+            whole.kernel,
+            self._launch,
+            whole.kernel.sizes(end - first, block, local),
+            reads,
+            head,
+            [(ctypes.addressof(self._is_done), native.word(1), WORD_BYTES)],
+            [self._buffers.unknown, self.copied.unknown],
         )
-        self._sent = [(space, ranges, traffic.of_array(0, SPACE))]
-        native.send_part(space, ranges)
-        head = self._head.ctypes.data, self._head.nbytes
-        first, end, block, local = self._whole.given
-        kernel = self._whole.kernel
-        sizes = kernel.sizes(end - first, block, local)
-        at, queue = BufferOffset(self._slots), self.copied.session.queue
-        reads = [(at.buffer.int_ptr, at.offset, head[1], head[0])] if self._whole.can_leave else []
-        copies = [(ctypes.addressof(self._is_done), native.word(1), WORD_BYTES)]
-        stack_at = self._address + vars(ControlBlock)["host_stack"].offset
-        native.complete(stack_at, queue, kernel.handle, sizes, reads, head, copies)
         return native
-
-
-class RepeatedItems(RepeatedRange):
-    """A resident range with the function that runs it, of the runner that has prepared it."""
-
-    def __init__(
-        self,
-        prepared: ResidentRange,
-        run: Callable[[ResidentRange, Machine, Sequence[LeftElements]], bool],
-    ) -> None:
-        self._prepared, self._run = prepared, run
-        self.arrays, self.items = prepared.arrays, prepared.items
-
-    def run(self, machine: Machine, elements: Sequence[DeviceElements]) -> bool:
-        if not all(type(one) is LeftElements for one in elements):
-            return False
-        return self._run(self._prepared, machine, elements)  # type: ignore[arg-type]  # all are

@@ -14,6 +14,7 @@ what was so when its slice began; so there are slots for all items of a slice.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 import mmap
@@ -85,8 +86,8 @@ class Suspended:
         self.skipped: Any = None
         self._of_slots: Area | None = None
         self._of_skipped: Area | None = None
-        self.is_unknown = False
-        """True if nobody knows what the buffers have: they are not used any more."""
+        self.unknown = ctypes.c_uint64()
+        """Not 0 if nobody knows what the buffers have: they are not used any more."""
         self._head = np.zeros(HEAD.itemsize, np.uint8)
         self._read_into = np.zeros(0, np.uint8)
         """Memory for slots, which the device copies fast."""
@@ -94,9 +95,9 @@ class Suspended:
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError,
         cl.Error."""
-        if self.is_unknown:
+        if self.unknown.value:
             self.close()
-            self.is_unknown = False
+            self.unknown.value = 0
         if self.skipped is None or self.skipped.size < wanted.slice:
             if self._of_skipped is not None:
                 self._of_skipped.release()

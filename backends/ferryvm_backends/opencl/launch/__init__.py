@@ -14,6 +14,7 @@ import ctypes
 import enum
 import functools
 import threading
+from collections.abc import Sequence
 
 from ferryvm_backends._llvm.loader import NativeCode
 from ferryvm_backends._llvm.native import load_or_build
@@ -153,24 +154,42 @@ class RangeStatus(enum.IntEnum):
     """OpenCL failed later; otherwise the same."""
 
 
+STATUSES: Sequence[RangeStatus] = [*RangeStatus]
+"""By number."""
+
+
 class RangePlan(ctypes.Structure):
     """The plan of a range for `run_range`; addresses and handles are words."""
 
+    gate: int
+    """Address of a `GateWords`."""
+    epoch: int
+    """Its epoch when all that is not compared was as the plan says."""
     host_stack: int
     """Address of the word that has the lowest address of the thread's stack."""
+    environment: int
+    """Address of the floating-point environment that `run_range_apart` sets meanwhile."""
+    get_environment: int
+    set_environment: int
     compare: int
     move: int
+    clock: int
+    set_argument: int
     enqueue: int
     read: int
     write: int
     finish: int
-    """Addresses of memcmp, memmove and OpenCL's functions."""
+    """Addresses of fegetenv, fesetenv, memcmp, memmove, clock_gettime and OpenCL's functions."""
     queue: int
     kernel: int
     dimensions: int
     sizes: int
     group: int
     """Of all work-items and of a group: addresses."""
+    argument: int
+    launch: int
+    launch_bytes: int
+    """Number, address and size of the argument that tells of the launch."""
     head: int
     zeros: int
     head_bytes: int
@@ -180,22 +199,86 @@ class RangePlan(ctypes.Structure):
     """A table of two addresses and a number of bytes, which are to be equal."""
     sends: int
     sends_count: int
-    """A table of buffers, offsets, numbers of bytes, addresses on the host and of mirrors, and words
-    that are set to 1 if that was sent because both differ."""
+    """A table of buffers, offsets, numbers of bytes, addresses on the host and of mirrors, counts of
+    the times that this was sent because both differ, and addresses of `PartWords`."""
     reads: int
     reads_count: int
     """A table of buffers, offsets, numbers of bytes, and addresses."""
     copies: int
     copies_count: int
     """A table of addresses to and from which so many bytes are copied."""
+    unknown: int
+    unknown_count: int
+    """A table of addresses of words that are not 0 from the first command until all is done."""
     is_awaited: int
     """Not 0 if the end of all commands is waited for; set where something is sent."""
+    attempts: int
+    done: int
+    """Runs that began, and that have ended as DONE."""
+    nanoseconds: int
+    """Of the last run."""
 
     _fields_ = [
-        *_words("host_stack", "compare", "move", "enqueue", "read", "write", "finish"),
-        *_words("queue", "kernel", "dimensions", "sizes", "group", "head", "zeros", "head_bytes"),
+        *_words("gate", "epoch", "host_stack", "environment", "get_environment", "set_environment"),
+        *_words("compare", "move", "clock", "set_argument", "enqueue", "read", "write", "finish"),
+        *_words("queue", "kernel", "dimensions", "sizes", "group"),
+        *_words("argument", "launch", "launch_bytes", "head", "zeros", "head_bytes"),
         *_words("checks", "checks_count", "sends", "sends_count", "reads", "reads_count"),
-        *_words("copies", "copies_count", "is_awaited"),
+        *_words("copies", "copies_count", "unknown", "unknown_count", "is_awaited"),
+        *_words("attempts", "done", "nanoseconds"),
+    ]
+
+
+class PartWords(ctypes.Structure):
+    """The last attempt in which some of a part was sent, and the number of such attempts."""
+
+    last: int
+    attempts: int
+
+    _fields_ = _words("last", "attempts")
+
+
+class GateWords(ctypes.Structure):
+    """Native code runs one range of a device at a time, and none that was planned in an earlier
+    epoch."""
+
+    epoch: int
+    busy: int
+
+    _fields_ = _words("epoch", "busy")
+
+
+class ItemRecord(ctypes.Structure):
+    """The record of an entry stub of `launch_items`."""
+
+    launch: int
+    key: int
+    back: int
+    """As of `Record`; `back` is told a `RangeStatus`."""
+    in_order: int
+    """Address of the code that runs items in order."""
+    word: int
+    """Bytes from the start of `ControlBlock.launches` to the word of the launch."""
+    behind: int
+    """The pc behind the launch."""
+    gate: int
+    epoch: int
+    plan: int
+    control: int
+    """A plan that may run, its gate and epoch, and the machine that it is of; 0: none."""
+    longest: int
+    """Nanoseconds of a range after which the plan is not used again without Python."""
+    entries: int
+    """Times that the code came here with a plan."""
+    times: int
+    items: int
+    nanoseconds: int
+    """Ranges that have run so."""
+
+    _fields_ = [
+        *_words("launch", "key", "back", "in_order", "word", "behind"),
+        *_words("gate", "epoch", "plan", "control", "longest"),
+        *_words("entries", "times", "items", "nanoseconds"),
     ]
 
 
@@ -205,8 +288,11 @@ class EntryStub:
     def __init__(self, stubs: EntryStubs, number: int, launch: str) -> None:
         """`launch`: the function behind it."""
         self._stubs, self._number = stubs, number
-        self.record = Record.from_address(stubs.records + RECORD_BYTES * number)
-        ctypes.memset(ctypes.addressof(self.record), 0, RECORD_BYTES)
+        place = stubs.records + RECORD_BYTES * number
+        ctypes.memset(place, 0, RECORD_BYTES)
+        self.record = Record.from_address(place)
+        self.items = ItemRecord.from_address(place)
+        """The same, as `launch_items` has it."""
         self.record.launch = stubs.native.address(launch)
         self.address = stubs.native.address(f"entry_stub_{number}")
 

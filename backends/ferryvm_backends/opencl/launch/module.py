@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferryvm_backends._llvm import ir
 from ferryvm_backends.opencl.launch import RECORD_BYTES, STUBS, Record
 from ferryvm_backends.opencl.launch.copied import CopiedLauncher
-from ferryvm_backends.opencl.launch.range import add_range_function
+from ferryvm_backends.opencl.launch.range import add_range_functions
 from ferryvm_backends.opencl.launch.trampoline import BYTE, INT, POINTER, offset, word
 from ferryvm_backends.opencl.launch.wrapped import WrappedLauncher
 
@@ -20,7 +20,7 @@ def build() -> tuple[ir.Module, bytes]:
     records.align = 8
     WrappedLauncher(module)
     CopiedLauncher(module)
-    add_range_function(module)
+    add_range_functions(module)
     signature = ir.FunctionType(INT, [POINTER, POINTER])
     for number in range(STUBS):
         stub = ir.Function(module, ir.FunctionType(INT, [POINTER]), f"entry_stub_{number}")

@@ -6,7 +6,12 @@
 
 All that it does is in a plan, which Python makes: pairs of addresses that must have the same bytes,
 arguments of OpenCL's functions, pairs of addresses for copies. So it is one call, between whose
-parts no signal handler runs.
+parts no signal handler runs. What is not compared has not changed since the plan's epoch, see
+`ferryvm_backends.opencl.launch.gate`.
+
+    code that comes to the launch ─> launch_items ─┬─ few items left ─> in order
+                                                   ├─ a plan ─> the range ─> behind the launch
+                                                   └─ none, or not as expected ─> Python
 """
 
 from __future__ import annotations
@@ -15,112 +20,233 @@ import contextlib
 import ctypes
 from collections.abc import Iterator, Sequence
 
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.launch_operands import LaunchOperands
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import stack_register
-from ferryvm_backends.opencl.launch import STACK, RangePlan, RangeStatus
-from ferryvm_backends.opencl.launch.trampoline import BYTE, INT, NULL, POINTER, WORD, offset, word
+from ferryvm_backends.opencl.launch import (
+    STACK,
+    GateWords,
+    ItemRecord,
+    PartWords,
+    RangePlan,
+    RangeStatus,
+)
+from ferryvm_backends.opencl.launch.trampoline import (
+    BYTE,
+    INT,
+    MONOTONIC,
+    NULL,
+    POINTER,
+    WORD,
+    offset,
+    status,
+    word,
+)
 
 _ENQUEUE = [WORD, WORD, INT, POINTER, WORD, WORD, INT, POINTER, POINTER]
 _READ = [WORD, WORD, INT, WORD, WORD, WORD, INT, POINTER, POINTER]
+_SET_ARGUMENT = [WORD, INT, WORD, WORD]
 _PAIR = [WORD, WORD, WORD]
-_READ_WORDS, _SEND_WORDS = 4, 6
+_READ_WORDS, _SEND_WORDS = 4, 7
+_COUNT_WORD = 5
+"""The word of an entry of `sends` that counts."""
+_ENVIRONMENT_BYTES = 64
 
 
-def add_range_function(module: ir.Module) -> None:
-    """Add `run_range`, from a `RangePlan` to a `RangeStatus`."""
-    _RangeFunction(module)
+def add_range_functions(module: ir.Module) -> None:
+    """Add `run_range` and `run_range_apart`, from a `RangePlan` to a `RangeStatus`, `launch_items`,
+    from an `ItemRecord` and a control block to a status, and `shut_gate`, for a `GateWords`."""
+    inside = _Inside(module).function
+    run = _Run(module, inside).function
+    _RunApart(module, run)
+    _LaunchItems(module, inside)
+    _ShutGate(module)
 
 
-class _RangeFunction:
+class _Function:
+    """A function whose first argument is the address of a structure."""
+
+    name: str
+    structure: type[ctypes.Structure]
+    result: ir.Type = INT
+    parameters: Sequence[ir.Type] = (POINTER,)
+
     def __init__(self, module: ir.Module) -> None:
-        self.function = ir.Function(module, ir.FunctionType(INT, [POINTER]), "run_range")
-        (self._plan,) = self.function.args
-        self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self._place = b.alloca(WORD)
-        self._unlike, self._failed, self._lost, self._left = (
-            self._ending(each)
-            for each in (
-                *(RangeStatus.UNLIKE, RangeStatus.FAILED),
-                *(RangeStatus.LOST, RangeStatus.LEFT),
-            )
+        self.module = module
+        self.function = ir.Function(
+            module, ir.FunctionType(self.result, [*self.parameters]), self.name
         )
-        limit = b.load(b.inttoptr(self._get("host_stack"), POINTER), align=8, typ=WORD)
-        lowest = b.add(limit, word(STACK))
-        self._unless(b.icmp_unsigned("<", stack_register(b), lowest), self._unlike)
-        with self._each("checks", len(_PAIR)) as pair:
-            self._unless_zero(self._call("compare", INT, _PAIR, *pair), self._unlike)
-        with self._each("sends", _SEND_WORDS) as (buffer, place, size, host, mirror, _):
-            differs = self._call("compare", INT, _PAIR, host, mirror, size)
-            with b.if_then(b.icmp_signed("!=", differs, ir.Constant(INT, 0))):
-                self._call("move", POINTER, _PAIR, mirror, host, size)
-                b.store(word(1), self._last_of(_SEND_WORDS), align=8)
-                b.store(word(1), self._at("is_awaited"), align=8)
-                given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, mirror
-                sent = self._call("write", INT, _READ, *given, *_no_events())
-                self._unless_zero(sent, self._failed)
-        handles, sizes = self._all("queue", "kernel"), self._all("sizes", "group")
-        dimensions = b.trunc(self._get("dimensions"), INT)
-        started = self._call(
-            "enqueue", INT, _ENQUEUE, *handles, dimensions, NULL, *sizes, *_no_events()
-        )
-        self._unless_zero(started, self._failed)
-        with self._each("reads", _READ_WORDS) as (buffer, place, size, to):
-            given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, to
-            self._unless_zero(self._call("read", INT, _READ, *given, *_no_events()), self._lost)
-        with b.if_then(b.icmp_signed("!=", self._get("is_awaited"), word(0))):
-            self._unless_zero(self._call("finish", INT, [WORD], self._get("queue")), self._lost)
-        head = self._all("head", "zeros", "head_bytes")
-        self._unless_zero(self._call("compare", INT, _PAIR, *head), self._left)
-        with self._each("copies", len(_PAIR)) as pair:
-            self._call("move", POINTER, _PAIR, *pair)
-        b.ret(ir.Constant(INT, RangeStatus.DONE))
+        self.base = self.function.args[0]
+        self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    def _ending(self, status: RangeStatus) -> ir.Block:
-        block = self.function.append_basic_block()
-        builder = ir.IRBuilder(block)
-        if status in (RangeStatus.FAILED, RangeStatus.LOST):  # copies may be under way
-            self.b, before = builder, self.b
-            self._call("finish", INT, [WORD], self._get("queue"))
-            self.b = before
-        builder.ret(ir.Constant(INT, status))
-        return block
+    def at(self, name: str) -> ir.Value:
+        """The place of a word of the structure."""
+        return self.b.gep(self.base, [word(offset(self.structure, name))], source_etype=BYTE)
 
-    def _at(self, name: str) -> ir.Value:
-        return self.b.gep(self._plan, [word(offset(RangePlan, name))], source_etype=BYTE)
+    def get(self, name: str) -> ir.Value:
+        """A word of the structure."""
+        return self.b.load(self.at(name), align=8, typ=WORD)
 
-    def _get(self, name: str) -> ir.Value:
-        return self.b.load(self._at(name), align=8, typ=WORD)
+    def all(self, *names: str) -> list[ir.Value]:
+        """Words of the structure."""
+        return [self.get(name) for name in names]
 
-    def _all(self, *names: str) -> list[ir.Value]:
-        return [self._get(name) for name in names]
+    def add(self, name: str, more: ir.Value) -> ir.Value:
+        """Add to a word of the structure; its new value."""
+        total = self.b.add(self.get(name), more)
+        self.b.store(total, self.at(name), align=8)
+        return total
 
-    def _call(
+    def call(
         self, name: str, result: ir.Type, kinds: Sequence[ir.Type], *given: ir.Value
     ) -> ir.Value:
-        address = self.b.inttoptr(self._get(name), POINTER)
+        """Call a function whose address the structure has."""
+        address = self.b.inttoptr(self.get(name), POINTER)
         return self.b.call(ir.Callee(address, ir.FunctionType(result, kinds)), given)
 
-    def _unless(self, condition: ir.Value, target: ir.Block) -> None:
+    def unless(self, condition: ir.Value, target: ir.Block) -> None:
         """Go on, or to a block if it holds."""
         further = self.function.append_basic_block()
         self.b.cbranch(condition, target, further)
         self.b.position_at_end(further)
 
-    def _unless_zero(self, found: ir.Value, target: ir.Block) -> None:
-        self._unless(self.b.icmp_signed("!=", found, ir.Constant(INT, 0)), target)
+    def unless_zero(self, found: ir.Value, target: ir.Block) -> None:
+        """Go on if a number is zero, else to a block."""
+        zero = ir.Constant(found.type, 0)
+        self.unless(self.b.icmp_unsigned("!=", found, zero), target)
 
-    def _last_of(self, words: int) -> ir.Value:
-        """The place of the last word of the entry of a table at which `_each` is."""
-        base = self.b.inttoptr(self.b.load(self._place, align=8, typ=WORD), POINTER)
-        return self.b.gep(base, [word(words - 1)], source_etype=WORD)
+    def ending(self, value: int) -> ir.Block:
+        """A block that returns a number."""
+        block = self.function.append_basic_block()
+        ir.IRBuilder(block).ret(ir.Constant(INT, value))
+        return block
+
+    # --- the gate -----------------------------------------------------------------------------
+
+    def gate_word(self, name: str) -> ir.Value:
+        """The place of a word of the gate."""
+        gate = self.b.inttoptr(self.get("gate"), POINTER)
+        return self.b.gep(gate, [word(offset(GateWords, name))], source_etype=BYTE)
+
+    def enter(self, busy: ir.Block) -> None:
+        """Take the gate, or go to a block if another one has it."""
+        place = self.gate_word("busy")
+        before = self.b.cmpxchg(place, word(0), word(1), "seq_cst", 8)
+        self.unless_zero(before, busy)
+
+    def is_late(self) -> ir.Value:
+        """True if the epoch of the structure is over."""
+        now = self.b.load_atomic(self.gate_word("epoch"), "seq_cst", 8, WORD)
+        return self.b.icmp_unsigned("!=", now, self.get("epoch"))
+
+    def leave(self) -> None:
+        """Give the gate back."""
+        self.b.atomic_rmw("xchg", self.gate_word("busy"), word(0), "seq_cst", 8)
+
+
+class _Inside(_Function):
+    """Run a range, with the gate."""
+
+    name, structure = "run_range_inside", RangePlan
+
+    def __init__(self, module: ir.Module) -> None:
+        super().__init__(module)
+        self.function.linkage = "internal"
+        b = self.b
+        self._place, time = b.alloca(WORD), b.alloca(ir.ArrayType(WORD, 2))
+        unlike = self.ending(RangeStatus.UNLIKE)
+        self._failed, self._lost = map(self._failing, (RangeStatus.FAILED, RangeStatus.LOST))
+        began = self._now(time)
+        limit = b.load(b.inttoptr(self.get("host_stack"), POINTER), align=8, typ=WORD)
+        lowest = b.add(limit, word(STACK))
+        self.unless(b.icmp_unsigned("<", stack_register(b), lowest), unlike)
+        with self._each("checks", len(_PAIR)) as pair:
+            self.unless_zero(self.call("compare", INT, _PAIR, *pair), unlike)
+        self._mark_unknown(1)
+        self._send()
+        self._start()
+        with self._each("reads", _READ_WORDS) as (buffer, place, size, to):
+            given = self.get("queue"), buffer, ir.Constant(INT, 0), place, size, to
+            self.unless_zero(self.call("read", INT, _READ, *given, *_no_events()), self._lost)
+        with b.if_then(b.icmp_signed("!=", self.get("is_awaited"), word(0))):
+            self.unless_zero(self.call("finish", INT, [WORD], self.get("queue")), self._lost)
+        head = self.all("head", "zeros", "head_bytes")
+        left = self.ending(RangeStatus.LEFT)
+        self.unless_zero(self.call("compare", INT, _PAIR, *head), left)
+        with self._each("copies", len(_PAIR)) as pair:
+            self.call("move", POINTER, _PAIR, *pair)
+        self._mark_unknown(0)
+        self.add("done", word(1))
+        b.store(b.sub(self._now(time), began), self.at("nanoseconds"), align=8)
+        b.ret(ir.Constant(INT, RangeStatus.DONE))
+
+    def _failing(self, value: RangeStatus) -> ir.Block:
+        """A block that returns a number once nothing is under way."""
+        block, before = self.function.append_basic_block(), self.b
+        self.b = ir.IRBuilder(block)
+        self.call("finish", INT, [WORD], self.get("queue"))
+        self.b.ret(ir.Constant(INT, value))
+        self.b = before
+        return block
+
+    def _now(self, at: ir.Value) -> ir.Value:
+        b = self.b
+        self.call("clock", INT, [INT, POINTER], ir.Constant(INT, MONOTONIC), at)
+        rest = b.gep(at, [word(WORD_BYTES)], source_etype=BYTE)
+        seconds, rest = (b.load(place, align=8, typ=WORD) for place in (at, rest))
+        return b.add(b.mul(seconds, word(10**9)), rest)
+
+    def _mark_unknown(self, value: int) -> None:
+        with self._each("unknown", 1) as (address,):
+            self.b.store(word(value), self.b.inttoptr(address, POINTER), align=8)
+
+    def _send(self) -> None:
+        """Send what differs."""
+        b, attempt = self.b, self.add("attempts", word(1))
+        with self._each("sends", _SEND_WORDS) as (buffer, place, size, host, mirror, times, part):
+            differs = self.call("compare", INT, _PAIR, host, mirror, size)
+            with b.if_then(b.icmp_signed("!=", differs, ir.Constant(INT, 0))):
+                self.call("move", POINTER, _PAIR, mirror, host, size)
+                entry = b.inttoptr(b.load(self._place, align=8, typ=WORD), POINTER)
+                count = b.gep(entry, [word(_COUNT_WORD)], source_etype=WORD)
+                b.store(b.add(times, word(1)), count, align=8)
+                self._count_part(b.inttoptr(part, POINTER), attempt)
+                b.store(word(1), self.at("is_awaited"), align=8)
+                given = self.get("queue"), buffer, ir.Constant(INT, 0), place, size, mirror
+                sent = self.call("write", INT, _READ, *given, *_no_events())
+                self.unless_zero(sent, self._failed)
+
+    def _count_part(self, part: ir.Value, attempt: ir.Value) -> None:
+        b = self.b
+        last, attempts = (
+            b.gep(part, [word(offset(PartWords, name))], source_etype=BYTE)
+            for name in ("last", "attempts")
+        )
+        with b.if_then(b.icmp_unsigned("!=", b.load(last, align=8, typ=WORD), attempt)):
+            b.store(attempt, last, align=8)
+            b.store(b.add(b.load(attempts, align=8, typ=WORD), word(1)), attempts, align=8)
+
+    def _start(self) -> None:
+        """Start the kernel."""
+        b = self.b
+        number = b.trunc(self.get("argument"), INT)
+        launch = self.get("kernel"), number, *self.all("launch_bytes", "launch")
+        self.unless_zero(self.call("set_argument", INT, _SET_ARGUMENT, *launch), self._failed)
+        handles, sizes = self.all("queue", "kernel"), self.all("sizes", "group")
+        dimensions = b.trunc(self.get("dimensions"), INT)
+        given = *handles, dimensions, NULL, *sizes
+        started = self.call("enqueue", INT, _ENQUEUE, *given, *_no_events())
+        self.unless_zero(started, self._failed)
 
     @contextlib.contextmanager
     def _each(self, name: str, words: int) -> Iterator[list[ir.Value]]:
         """For each entry of a table, which has so many words."""
         b = self.b
-        b.store(self._get(name), self._place, align=8)
+        b.store(self.get(name), self._place, align=8)
         size = ctypes.sizeof(ctypes.c_uint64) * words
-        end = b.add(self._get(name), b.mul(self._get(f"{name}_count"), word(size)))
+        end = b.add(self.get(name), b.mul(self.get(f"{name}_count"), word(size)))
         again, inside, behind = (self.function.append_basic_block() for _ in range(3))
         b.branch(again)
         b.position_at_end(again)
@@ -133,6 +259,168 @@ class _RangeFunction:
         b.store(b.add(place, word(size)), self._place, align=8)
         b.branch(again)
         b.position_at_end(behind)
+
+
+class _Run(_Function):
+    """Run a range from Python."""
+
+    name, structure = "run_range", RangePlan
+
+    def __init__(self, module: ir.Module, inside: ir.Function) -> None:
+        super().__init__(module)
+        b = self.b
+        self.enter(self.ending(RangeStatus.UNLIKE))
+        late, onward = (self.function.append_basic_block() for _ in range(2))
+        b.cbranch(self.is_late(), late, onward)
+        b.position_at_end(late)
+        self.leave()
+        b.ret(ir.Constant(INT, RangeStatus.UNLIKE))
+        b.position_at_end(onward)
+        found = b.call(inside, [self.base])
+        self.leave()
+        b.ret(found)
+
+
+class _RunApart(_Function):
+    """The same for a thread with another floating-point environment."""
+
+    name, structure = "run_range_apart", RangePlan
+
+    def __init__(self, module: ir.Module, run: ir.Function) -> None:
+        super().__init__(module)
+        b = self.b
+        before = b.alloca(ir.ArrayType(BYTE, _ENVIRONMENT_BYTES), align=16)
+        self.call("get_environment", INT, [POINTER], before)
+        self.call("set_environment", INT, [WORD], self.get("environment"))
+        found = b.call(run, [self.base])
+        self.call("set_environment", INT, [POINTER], before)
+        b.ret(found)
+
+
+class _LaunchItems(_Function):
+    """Enter a launch from code."""
+
+    name, structure = "launch_items", ItemRecord
+    parameters = (POINTER, POINTER)
+
+    def __init__(self, module: ir.Module, inside: ir.Function) -> None:
+        super().__init__(module)
+        self._inside, self._control = inside, self.function.args[1]
+        b = self.b
+        self._end, self._back, in_order = (self.function.append_basic_block() for _ in range(3))
+        self._ask, give_back = (self.function.append_basic_block() for _ in range(2))
+        self._why = b.alloca(INT)
+        b.store(ir.Constant(INT, RangeStatus.UNLIKE), self._why, align=4)
+        size = ctypes.sizeof(LaunchOperands)
+        words = b.shl(self._field("sp"), word(WORD_BYTES.bit_length() - 1))
+        operands = b.sub(b.add(self._field("stack"), words), word(size))
+        self._operands = b.inttoptr(operands, POINTER)
+        limit, next_, self._record = (
+            b.load(
+                b.gep(self._operands, [word(offset(LaunchOperands, name))], source_etype=BYTE),
+                align=8,
+                typ=WORD,
+            )
+            for name in ("limit", "next", "record")
+        )
+        left = b.sub(limit, next_)
+        self.unless(b.icmp_signed("<=", limit, next_), self._end)
+        launches = self._field("launches")
+        self.unless(b.icmp_unsigned("==", launches, word(0)), in_order)
+        place = b.inttoptr(b.add(launches, self.get("word")), POINTER)
+        least = b.load(place, align=8, typ=WORD)
+        self.unless(b.icmp_unsigned("<=", left, least), in_order)
+        self._run(left, give_back)
+        b.position_at_end(give_back)
+        self.leave()
+        b.branch(self._ask)
+        self._emit_ask()
+        b.position_at_end(in_order)
+        entry = ir.Callee(
+            b.inttoptr(self.get("in_order"), POINTER), ir.FunctionType(INT, [POINTER])
+        )
+        b.ret(b.call(entry, [self._control], tail="tail"))
+        self._emit_end()
+
+    def _run(self, left: ir.Value, give_back: ir.Block) -> None:
+        b = self.b
+        self.unless_zero(self._field("interrupt"), self._ask)
+        address = b.ptrtoint(self._control, WORD)
+        self.unless(b.icmp_unsigned("!=", self.get("control"), address), self._ask)
+        entries = self.add("entries", word(1))
+        # At powers of two the engine sees if launches follow each other by now.
+        self.unless(
+            b.icmp_unsigned("==", b.and_(entries, b.sub(entries, word(1))), word(0)), self._back
+        )
+        self.enter(self._ask)
+        self.unless(self.is_late(), give_back)
+        plan = b.inttoptr(self.get("plan"), POINTER)
+        found = b.call(self._inside, [plan])
+        b.store(found, self._why, align=4)
+        is_other = b.icmp_signed("!=", found, ir.Constant(INT, RangeStatus.DONE))
+        self.unless(is_other, give_back)
+        place = b.gep(plan, [word(offset(RangePlan, "nanoseconds"))], source_etype=BYTE)
+        spent = b.load(place, align=8, typ=WORD)
+        with b.if_then(b.icmp_unsigned(">", spent, self.get("longest")), likely=False):
+            b.store(word(0), self.at("control"), align=8)
+        self.add("nanoseconds", spent)
+        self.add("times", word(1))
+        self.add("items", left)
+        self.leave()
+        b.branch(self._end)
+
+    def _emit_ask(self) -> None:
+        """Ask Python to run the range, or leave for the engine."""
+        b = self.b
+        b.position_at_end(self._ask)
+        why = b.zext(b.load(self._why, align=4, typ=INT), WORD)
+        given = self.get("key"), b.ptrtoint(self._control, WORD), why
+        found = self.call("back", INT, [WORD, WORD, WORD], *given)
+        self.unless(b.icmp_unsigned("==", found, status(Status.RUNNING)), self._end)
+        b.branch(self._back)
+        b.position_at_end(self._back)
+        self._set_status(Status.PARALLEL)
+        b.ret(status(Status.PARALLEL))
+
+    def _emit_end(self) -> None:
+        """Leave for what has been suspended, or behind the launch."""
+        b = self.b
+        b.position_at_end(self._end)
+        with b.if_then(b.icmp_unsigned("!=", self._record, word(0)), likely=False):
+            self._set_status(Status.LAUNCH)
+            b.ret(status(Status.LAUNCH))
+        where = b.gep(self._control, [word(offset(ControlBlock, "pc"))], source_etype=BYTE)
+        b.store(self.get("behind"), where, align=8)
+        self._set_status(Status.LEAVE)
+        b.ret(status(Status.LEAVE))
+
+    def _field(self, name: str) -> ir.Value:
+        """A field of the control block."""
+        where = getattr(ControlBlock, name)
+        place = self.b.gep(self._control, [word(where.offset)], source_etype=BYTE)
+        return self.b.load(place, align=where.size, typ=ir.IntType(8 * where.size))
+
+    def _set_status(self, value: Status) -> None:
+        place = self.b.gep(self._control, [word(offset(ControlBlock, "status"))], source_etype=BYTE)
+        self.b.store(status(value), place, align=4)
+
+
+class _ShutGate(_Function):
+    """Begin another epoch, and wait for what runs in this one."""
+
+    name, structure, result = "shut_gate", GateWords, ir.VoidType()
+
+    def __init__(self, module: ir.Module) -> None:
+        super().__init__(module)
+        b = self.b
+        b.atomic_rmw("add", self.at("epoch"), word(1), "seq_cst", 8)
+        again, done = (self.function.append_basic_block() for _ in range(2))
+        b.branch(again)
+        b.position_at_end(again)
+        busy = b.load_atomic(self.at("busy"), "seq_cst", 8, WORD)
+        b.cbranch(b.icmp_unsigned("==", busy, word(0)), done, again)
+        b.position_at_end(done)
+        b.ret_void()
 
 
 def _no_events() -> list[ir.Value]:

@@ -16,7 +16,7 @@ POINTER = ir.PointerType()
 NULL = ir.Constant(POINTER, None)
 
 _ENQUEUE = [WORD, WORD, INT, POINTER, POINTER, POINTER, INT, POINTER, POINTER]
-_MONOTONIC = 1
+MONOTONIC = 1
 """CLOCK_MONOTONIC."""
 
 
@@ -152,7 +152,7 @@ class Trampoline:
     def now(self, at: ir.Value) -> ir.Value:
         """Nanoseconds of the clock; `at`: memory for the result."""
         b = self.builder
-        self.call("clock", INT, [INT, POINTER], _MONOTONIC, at)
+        self.call("clock", INT, [INT, POINTER], MONOTONIC, at)
         seconds = b.load(at, align=8, typ=WORD)
         rest = b.load(self.at(at, 8), align=8, typ=WORD)
         return b.add(b.mul(seconds, word(10**9)), rest)

@@ -31,6 +31,16 @@ MOST_DIMENSIONS = 3
 """The largest number of dimensions of a launch."""
 
 
+Form = tuple[LaunchedKernel, tuple[int, ...]]
+"""Launches of one form, and the numbers of items, or of groups, along each axis."""
+
+_MOST_FORMS = 64
+
+_PLAIN = {(int, group, backend) for group in (int, type(None)) for backend in (str, type(None))}
+"""Types of the numbers of items and members, and the name of the backend, by which a form is looked
+up at once."""
+
+
 class Kernel(Generic[P]):
     """A Python function that `ferryvm.launch` calls for each of many items; made by
     `ferryvm.kernel`."""
@@ -47,6 +57,9 @@ class Kernel(Generic[P]):
         self.function = function
         """The function itself, as CPython has it."""
         self._launched: dict[tuple[Layout, str | None, Policy | None, bool], LaunchedKernel] = {}
+        self.forms: dict[tuple[int, int | None, str | None], Form] = {}
+        """Forms of launches by numbers of items and of members, and the backend, of those that give
+        no more than that."""
 
     def __repr__(self) -> str:
         return f"<ferryvm.kernel {self.function.__qualname__}>"
@@ -71,6 +84,12 @@ class Kernel(Generic[P]):
             found = LaunchedKernel(self.function, backend, policy, layout, is_checked)
             self._launched[key] = found
         return found
+
+    def note_form(self, key: tuple[int, int | None, str | None], form: Form) -> None:
+        """Note a form that is expected to be wanted again."""
+        if len(self.forms) >= _MOST_FORMS:
+            self.forms = {}
+        self.forms[key] = form
 
     def explain(self) -> FunctionExplanation:
         """The versions that were compiled, by forms of launches and kinds of arguments, and what
@@ -117,12 +136,22 @@ def launch(
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"launch takes a kernel, made by ferryvm.kernel; found {shown(kernel)}")
+    key = n, group, backend
+    is_plain = tuple(map(type, key)) in _PLAIN and policy is None and check is None
+    if is_plain:
+        form = kernel.forms.get(key)  # type: ignore[arg-type]  # it is of these types
+        if form is not None and form[0].__ferryvm_function__ is kernel.function:
+            form[0].launch(form[1], arguments)
+            return
     layout, counts = arranged(kernel.__name__, n, group)
     if check not in (None, "independence"):
         raise KernelError(f"{kernel.__name__}: check is {shown(check)}; 'independence' is possible")
     if check and (policy is not None or backend not in (None, "reference")):
         raise KernelError(f"{kernel.__name__}: a check takes no policy, and the backend reference")
-    kernel.launched(layout, backend, policy, bool(check)).launch(counts, arguments)
+    launched = kernel.launched(layout, backend, policy, bool(check))
+    if is_plain:
+        kernel.note_form(key, (launched, counts))  # type: ignore[arg-type]  # likewise
+    launched.launch(counts, arguments)
 
 
 launch.__ferryvm_launches__ = True  # type: ignore[attr-defined]  # see `kernel_call`

@@ -53,8 +53,9 @@ class RepeatedLaunch:
         self._free = free
         of = {address_of(each.storage): each for each in given}
         self._version, self._repeated = version, repeated
-        self._given = [weakref.ref(each) for each in given]
-        self._arrays = [weakref.ref(of[address]) for address in repeated.arrays]
+        self._has_names = bool(version.free.names)
+        self._arrays = [weakref.ref(of.pop(address)) for address in repeated.arrays]
+        self._others = [weakref.ref(each) for each in of.values()]
 
     def run(self, function: types.FunctionType) -> bool:
         """True if a device has run all items again; False if nothing has happened. Raises
@@ -62,17 +63,19 @@ class RepeatedLaunch:
         version, found = self._version, []
         if function.__code__ is not version.code or not version.is_current(function):
             return False
-        if version.free.names and launch_key((), version.free.values(function)) != self._free:
+        if self._has_names and launch_key((), version.free.values(function)) != self._free:
             return False
-        for given in self._given:  # another array may have the id of one that is gone
-            if given() is None:
-                return False
         for array in self._arrays:
             each = array()
-            elements = None if each is None or each.is_given_away else each.elements
+            if each is None:  # another array may have the id of one that is gone
+                return False
+            elements = each.resident
             if elements is None:
                 return False
             found.append(elements)
+        for other in self._others:
+            if other() is None:
+                return False
         return self._repeated.run(found)
 
 

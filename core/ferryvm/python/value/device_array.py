@@ -157,6 +157,12 @@ class DeviceArray:
         return None
 
     @property
+    def resident(self) -> DeviceElements | None:
+        """The elements that a device had at the last launch, for another one there; None if it may
+        not have them."""
+        return None if self._is_given_away else self._elements
+
+    @property
     def memory(self) -> np.ndarray[Any, Any]:
         """The array of the host, read-only, whether it has the elements or not."""
         return self._shown
