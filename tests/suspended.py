@@ -11,7 +11,7 @@ from ferryvm import Engine
 from ferryvm.engine.execution import Execution
 from ferryvm.machine.active_item import innermost
 from ferryvm.machine.item_batch import SLOT_WORDS, ItemBatch, range_slot
-from ferryvm.machine.launch import abandon, finish, space_for
+from ferryvm.machine.launch import Left, abandon, finish, space_for
 from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.piece import reserve
 
@@ -39,8 +39,28 @@ SUM = 2 * sum(3**n for n in range(ITEMS))
 def suspended_items(kind: int = 3, ranges: Sequence[tuple[int, int]] = ()) -> Execution:
     """An execution at the launch, all of whose items are suspended in front of their first
     instruction, but for ranges, which have not begun."""
+    execution, batch = suspended_batch(kind, ranges)
+    assert batch.first == 0
+    put_back(execution, batch)
+    return execution
+
+
+def put_back(execution: Execution, batch: ItemBatch) -> None:
+    """Write the outcome of the launch, of whose items those of a batch are left."""
+    objects = execution.machine.objects
+    assert objects is not None
+    left: list[Left] = [(batch.first, batch)] if batch.count else []
+    reserve(objects, *space_for(left), collects=False)
+    finish(objects, ITEMS, left)
+    assert bool(launch_operands(execution.machine.control).record) == bool(batch.count)
+
+
+def suspended_batch(
+    kind: int, ranges: Sequence[tuple[int, int]] = (), text: str = TEXT
+) -> tuple[Execution, ItemBatch]:
+    """An execution at a launch, and its items in slots; see `suspended_items`."""
     execution = Engine("reference").start(
-        ferryvm.compile(TEXT.replace("{items}", str(ITEMS)).replace("{kind}", str(kind)), "p")
+        ferryvm.compile(text.replace("{items}", str(ITEMS)).replace("{kind}", str(kind)), "p")
     )
     machine = execution.machine
     control, objects = machine.control, machine.objects
@@ -61,9 +81,4 @@ def suspended_items(kind: int = 3, ranges: Sequence[tuple[int, int]] = ()) -> Ex
     slots.sort(key=lambda slot: slot[0])
     addresses = [slot.buffer_info()[0] for slot in slots]
     runs = [array("Q", addresses[::2]), array("Q", addresses[1::2])]
-    batch = ItemBatch(runs, slots, sum(len(slot) - SLOT_WORDS for slot in slots))
-    assert batch.first == 0
-    reserve(objects, *space_for([(0, batch)]))
-    finish(objects, ITEMS, [(0, batch)])
-    assert launch_operands(control).record
-    return execution
+    return execution, ItemBatch(runs, slots, sum(len(slot) - SLOT_WORDS for slot in slots))

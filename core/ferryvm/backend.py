@@ -33,6 +33,8 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.item_range import RangeRunner
     from ferryvm.machine.chunk import ChunkLoop
+    from ferryvm.machine.control import ControlBlock
+    from ferryvm.machine.slot_code import SlotCode
     from ferryvm.region.region import Region
 
 __all__ = [
@@ -236,6 +238,12 @@ class Artifact(abc.ABC):
         """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
         runs. None, the default: the pieces of suspended items are made in Python. Raises
         BackendError if it cannot be made."""
+        return None
+
+    def bind_slots(self, control: ControlBlock) -> SlotCode | None:
+        """Native code that runs the rest of suspended items by the instructions that a control
+        block is bound to from now on: without cells, uncounted, in any number of threads. None, the
+        default: there is none. Raises BackendError if it cannot be made."""
         return None
 
     def python_caller(self, form: CallForm) -> int | None:

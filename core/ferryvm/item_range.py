@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol
 
 from ferryvm import record
 from ferryvm.errors import FerryError
+from ferryvm.machine.item_batch import ItemBatch
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.state import Machine
 from ferryvm.residency import Residency
 
-__all__ = ["LostItemsError", "PlaceActivity", "RangeOutcome", "RangeRunner"]
+__all__ = ["LostItemsError", "PlaceActivity", "RangeOutcome", "RangeRunner", "SlotFinisher"]
 
 
 class LostItemsError(FerryError):
@@ -41,6 +44,18 @@ class RangeOutcome:
     """The machine's interrupt flag was set meanwhile."""
     stops: Mapping[int, int] = record.field(default_factory=dict)
     """Items that were suspended, by the pc in front of which they stand."""
+
+
+class SlotFinisher(Protocol):
+    """Runs the rest of suspended items out of order."""
+
+    def finish(
+        self, objects: ObjectMemory, batch: ItemBatch, is_stopped: Callable[[], bool]
+    ) -> ItemBatch:
+        """Run the items of a batch, which are slots in one run, until `is_stopped`; what is left of
+        it: each item that is not done stands in front of an instruction that is to be executed in
+        order, or where it was stopped. The machine stands at the `launch.test`. Raises MemoryError
+        if it is not known which items are done."""
 
 
 @record.dataclass
@@ -151,6 +166,10 @@ class RangeRunner(abc.ABC):
         Raises the exception of a signal handler that came meanwhile, once the machine's state is
         exact.
         """
+
+    finish_slots: SlotFinisher | None = None
+    """Runs the rest of suspended items out of order; None: all wait for their turn. The engine sets
+    it, for a runner whose items stop also where the host could go on at once."""
 
     note: Callable[[int, int, float], None] | None = None
     """Receives the number of ranges that code has run itself that came to the launch, with their

@@ -34,6 +34,8 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.item_range import RangeRunner
     from ferryvm.machine.chunk import ChunkLoop
+    from ferryvm.machine.control import ControlBlock
+    from ferryvm.machine.slot_code import SlotCode
     from ferryvm.region.region import Region
 
 
@@ -93,6 +95,9 @@ class ArtifactWrapper(Artifact):
 
     def item_writer(self) -> int | None:
         return self.inner.item_writer()
+
+    def bind_slots(self, control: ControlBlock) -> SlotCode | None:
+        return self.inner.bind_slots(control)
 
     def python_caller(self, form: CallForm) -> int | None:
         return self.inner.python_caller(form)

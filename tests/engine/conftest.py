@@ -7,7 +7,7 @@ import pytest
 
 import ferryvm
 from ferryvm import Instance, Program
-from ferryvm.engine import launching
+from ferryvm.engine import launching, slot_run
 from ferryvm.engine.parallel import ThreadedRanges
 
 from ..launching import ranges_of
@@ -99,6 +99,7 @@ def threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are woken for any work."""
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    monkeypatch.setattr(slot_run, "LEAST", 1)
 
 
 @pytest.fixture

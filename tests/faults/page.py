@@ -26,6 +26,7 @@ from .launch import FAULTS as LAUNCH_FAULTS
 from .launch import MOST
 from .native_call import FAULTS as CALL_FAULTS
 from .skeleton import FAULTS as SKELETON_FAULTS
+from .slot import FAULTS as SLOT_FAULTS
 from .table import FAULTS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -194,6 +195,7 @@ _OF_LAUNCHES: dict[str, Sequence[_Described]] = {
     "At barriers": BARRIER_FAULTS,
     "In kernels": KERNEL_FAULTS,
     "In items on threads": RANGE_FAULTS,
+    "In items finished on threads": SLOT_FAULTS,
     "In items in lanes": LANE_FAULTS,
     "In guesses": GUESS_FAULTS,
     "In reductions, scans and updates": SKELETON_FAULTS,
@@ -236,6 +238,11 @@ kernels (`ferry fuzz --kind kernel`) find all {count}, and those [at barriers](#
     "In items on threads": """\
 Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items
 store, print, trap or make arrays, in lanes and one by one, find all {count} (`tests/faults/item_range.py`).
+""",
+    "In items finished on threads": """\
+Faults in `ferryvm.engine.slot_run`, whose threads run suspended items to their ends. Items that recur and store, in a static,
+too, find all {count}: what the threads and then the reference have done is held against the reference alone
+(`tests/faults/slot.py`).
 """,
     "In items in lanes": """\
 Faults in the vectorisation of items (`ferryvm.ir.lane`), and in the evaluator of its result. The cases of

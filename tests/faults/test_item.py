@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ..tier import nightly, sample
-from . import barrier, guess, item_batch, item_range, lane, skeleton
+from . import barrier, guess, item_batch, item_range, lane, skeleton, slot
 
 
 @pytest.mark.rotate("fault", most=8)
@@ -56,6 +56,11 @@ def test_items_that_wait_find_the_fault(fault: item_batch.StoreFault) -> None:
 )
 def test_launches_on_threads_find_the_fault(fault: item_range.RangeFault) -> None:
     assert item_range.find(fault) is not None, fault.about
+
+
+def test_items_that_threads_finish_find_every_fault() -> None:
+    assert slot.find(None) is None
+    assert [one.name for one in slot.FAULTS if slot.find(one) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,14 @@ def parsed(text: str) -> llvm.ModuleRef:
     return module
 
 
+def parsed_text(text: str) -> llvm.ModuleRef:
+    """LLVM's own form of a module of functions for this processor, from their text. Raises
+    RuntimeError for one that is wrong."""
+    target = target_machine()
+    head = f'target triple = "{target.triple}"\ntarget datalayout = "{target.target_data}"\n'
+    return parsed(head + text)
+
+
 def loaded(bitcode: bytes) -> llvm.ModuleRef:
     """LLVM's own form of a module's bitcode."""
     return _module(llvm.parse_bitcode, bitcode)

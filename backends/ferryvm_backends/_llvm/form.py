@@ -18,6 +18,7 @@ import ctypes
 import threading
 from array import array
 from collections.abc import Callable, Container, Mapping
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import Artifact, BackendError, DirectEntry
 from ferryvm.isa import BY_MNEMONIC
@@ -28,6 +29,9 @@ from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import RECORD_BYTES, Program, Signature
+
+if TYPE_CHECKING:
+    from ferryvm.machine.slot_code import SlotCode
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to."""
@@ -154,6 +158,8 @@ class FormArtifact(Artifact):
     def __init__(self) -> None:
         self._forms: dict[bool, Form] = {}
         self._resumptions: dict[bool, Callable[[int, int], int]] = {}
+        self._bare: Form | None = None
+        """A form that never has cells, for several threads at once."""
         self._lock = threading.Lock()
 
     @abc.abstractmethod
@@ -191,6 +197,20 @@ class FormArtifact(Artifact):
                 return True
             if outcome == ItemOutcome.REFUSED or not learn_next(machine):
                 return False
+
+    @abc.abstractmethod
+    def _slot_runner(self) -> int:
+        """The address of `ferryvm.machine.slot_code.SlotCode`, for a form that counts nothing."""
+
+    def bind_slots(self, control: ControlBlock) -> SlotCode | None:
+        from ferryvm.machine.slot_code import SlotCode  # few programs suspend items
+        from ferryvm_backends._llvm.chunk import chunk_loop
+
+        with self._lock:
+            if self._bare is None:
+                self._bare = self._make(False)
+        self._bare.bind(control)
+        return SlotCode(self._slot_runner(), chunk_loop())
 
     def _form(self, counting: bool) -> Form:
         form = self._forms.get(counting)

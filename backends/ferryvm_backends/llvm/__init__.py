@@ -49,7 +49,7 @@ class LlvmBackend(RegionCompiler):
         return [NativeTarget()]
 
     def chunk_loop(self) -> ChunkLoop:
-        from ferryvm_backends.llvm.chunk import chunk_loop
+        from ferryvm_backends._llvm.chunk import chunk_loop
 
         return chunk_loop()
 

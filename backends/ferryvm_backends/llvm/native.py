@@ -24,14 +24,6 @@ def parsed(module: ir.Module) -> llvm.ModuleRef:
     return codegen.parsed(str(module))
 
 
-def parsed_text(text: str) -> llvm.ModuleRef:
-    """LLVM's own form of a module of functions for this processor, from their text. Raises
-    RuntimeError for one that is wrong."""
-    target = target_machine()
-    head = f'target triple = "{target.triple}"\ntarget datalayout = "{target.target_data}"\n'
-    return codegen.parsed(head + text)
-
-
 def inline_single_calls(module: ir.Module) -> None:
     """Mark functions that are called in one place, and not rarely, for LLVM to inline."""
     for each in module.globals.values():

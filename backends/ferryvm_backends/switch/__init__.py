@@ -28,6 +28,7 @@ class SwitchInterpreter:
         self.counting_call = self._code.call(symbol.COUNTING_CALL)
         self.resumption = self._code.address(symbol.RESUME)
         self.counting_resumption = self._code.address(symbol.COUNTING_RESUME)
+        self.slot_runner = self._code.address(symbol.SLOT)
         self.publish = self._code.publisher()
 
 
@@ -51,6 +52,9 @@ class SwitchArtifact(FormArtifact):
     def _resumption(self, counting: bool) -> int:
         loaded = self._interpreter
         return loaded.counting_resumption if counting else loaded.resumption
+
+    def _slot_runner(self) -> int:
+        return self._interpreter.slot_runner
 
     def _call(self, counting: bool) -> Callable[[int], int]:
         return self._interpreter.counting_call if counting else self._interpreter.call

@@ -7,6 +7,7 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.environment import define_call
 from ferryvm_backends._llvm.resumption import define_resume
+from ferryvm_backends._llvm.slot_runner import define_slot_runner
 from ferryvm_backends.switch.handler import SwitchHandlerBuilder
 from ferryvm_backends.switch.symbol import (
     CALL,
@@ -15,6 +16,7 @@ from ferryvm_backends.switch.symbol import (
     COUNTING_RESUME,
     PLAIN,
     RESUME,
+    SLOT,
 )
 
 
@@ -28,5 +30,8 @@ def build() -> tuple[ir.Module, bytes]:
         assert isinstance(run, ir.Function)
         define_call(module, call, run)
         define_resume(module, resume, run)
+    run = module.globals[PLAIN]
+    assert isinstance(run, ir.Function)
+    define_slot_runner(module, SLOT, run)
     define_publish(module)
     return module, b""

@@ -16,6 +16,9 @@ RESUME, COUNTING_RESUME = f"{PLAIN}_resume", f"{COUNTING}_resume"
 """Functions that take pieces of the record of a launch and run them by a loop, see
 `ferryvm.machine.item_map`."""
 
+SLOT = f"{PLAIN}_slot"
+"""Runs the rest of a suspended item by the loop, see `ferryvm.machine.slot_code`."""
+
 COUNT_OPCODE = len(INSTRUCTIONS)
 """Opcode of a count cell."""
 

@@ -87,6 +87,9 @@ class ThreadedArtifact(FormArtifact):
     def _resumption(self, counting: bool) -> int:
         return self._interpreter.resumption
 
+    def _slot_runner(self) -> int:
+        return self._interpreter.slot_runner
+
     def _call(self, counting: bool) -> Callable[[int], int]:
         return self._interpreter.call
 

@@ -57,6 +57,7 @@ class ThreadedInterpreter:
         """Addresses of handlers by opcode, then of groups; 0: there is none."""
         self.counting = self._table(symbol.COUNTING, single)
         self.resumption = self._code.address(symbol.RESUME)
+        self.slot_runner = self._code.address(symbol.SLOT)
         count = len(CellOperations._fields)
         cells = self._table(symbol.CELLS, 2 * count)
         self.plain_cells = CellOperations(*cells[:count])

@@ -13,6 +13,7 @@ from ferryvm_backends._llvm.entry import leave, unpack
 from ferryvm_backends._llvm.environment import define_call
 from ferryvm_backends._llvm.handler import POINTER, Registers
 from ferryvm_backends._llvm.resumption import define_resume
+from ferryvm_backends._llvm.slot_runner import define_slot_runner
 from ferryvm_backends.threaded import fusion
 from ferryvm_backends.threaded.handler import (
     CONVENTION,
@@ -20,7 +21,7 @@ from ferryvm_backends.threaded.handler import (
     ThreadedHandlerBuilder,
     call_handler,
 )
-from ferryvm_backends.threaded.symbol import CALL, CELLS, COUNTING, PLAIN, RESUME, RUN
+from ferryvm_backends.threaded.symbol import CALL, CELLS, COUNTING, PLAIN, RESUME, RUN, SLOT
 
 EXITS = (
     Status.HALT,
@@ -59,6 +60,7 @@ def _run(module: ir.Module) -> None:
     call_handler(builder, first, registers, tail=False)
     define_call(module, CALL, run)
     define_resume(module, RESUME, run)
+    define_slot_runner(module, SLOT, run)
 
 
 def _table(module: ir.Module, name: str, handlers: Sequence[ir.Value]) -> None:

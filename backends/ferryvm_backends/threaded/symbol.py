@@ -10,6 +10,9 @@ CALL = "ferry_threaded_call"
 RESUME = "ferry_threaded_resume"
 """Takes pieces of the record of a launch and runs them, see `ferryvm.machine.item_map`."""
 
+SLOT = "ferry_threaded_slot"
+"""Runs the rest of a suspended item, see `ferryvm.machine.slot_code`."""
+
 PLAIN = "ferry_threaded_plain"
 """Addresses of handlers: one an instruction by opcode, then the fused ones."""
 

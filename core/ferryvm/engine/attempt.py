@@ -223,6 +223,8 @@ class Compilers:
         if (threads > 1 or code.lanes or is_shared) and can_share:
             code, in_order = self._threaded(compiler, code, region, threads)
             scalar = in_order or scalar
+        elif compiler.capabilities.ranges and not options.counting:
+            self._finish_slots(code, region, threads)
         remark = "; ".join(filter(None, (remark, scalar, code.limited, *_ungrouped(code, region))))
         if self._shadow is not None:
             code = self._shadow.checked(
@@ -286,6 +288,16 @@ class Compilers:
         if loop is None:
             return code, f"its items run in order: {compiler.name} has no functions for chunks"
         return ThreadedCode(code, region, threads, loop), ""
+
+    def _finish_slots(self, code: Code, region: Region, threads: int) -> None:
+        """Let threads run the rest of items that a device suspends."""
+        launches, ranges = self.launches, code.ranges
+        if ranges is None or launches is None or launches.bind_slots is None:
+            return
+        from ferryvm.engine.slot_run import LEAST, ThreadedSlots  # few programs have launches
+
+        least = 1 if Forcing.PARALLEL in self._forcing else LEAST
+        ranges.finish_slots = ThreadedSlots(region, threads, launches.bind_slots, least)
 
     def _placed(self, code: Code, site: Site, choice: Choice) -> Code:
         """The code of a launch, with the other backends of its rule as places of its items, where

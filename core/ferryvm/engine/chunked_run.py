@@ -245,13 +245,17 @@ class ChunkedRun:
         range_.is_done = 1
         release(range_.bell)
 
+    def _unbegun(self) -> list[tuple[int, int]]:
+        """The ranges of items that have not begun."""
+        range_ = self._team.range
+        limit, size = range_.limit, range_.size
+        ranges = [*self._rest, (range_.next, limit)]
+        ranges += [(one.refused, one.refused + size) for one in self._team.workers]
+        return [(first, min(end, limit)) for first, end in ranges if first < min(end, limit)]
+
     def _left(self) -> list[Left]:
         """The rest of the range, in a batch."""
-        team = self._team
-        limit, size = team.range.limit, team.range.size
-        ranges = [*self._rest, (team.range.next, limit)]
-        ranges += [(one.refused, one.refused + size) for one in team.workers]
-        ranges = [(first, min(end, limit)) for first, end in ranges if first < min(end, limit)]
+        team, ranges = self._team, self._unbegun()
         self.rest = sum(end - first for first, end in ranges)
         slots = self._slots + [(first, array("Q", range_slot(first, end))) for first, end in ranges]
         slots.sort(key=lambda one: one[0])

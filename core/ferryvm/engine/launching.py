@@ -41,6 +41,7 @@ from ferryvm.region.launch import is_in_loop, launch_numbers
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.machine.slot_code import SlotCode
     from ferryvm.region.known_word import KnownWord
     from ferryvm.region.region import Region
     from ferryvm.residency import Residency
@@ -79,6 +80,8 @@ class Launches:
         self._activities: dict[int, LaunchActivity] = {}
         self.interlude: Interlude | None = None
         """Runs the code between launches whose results stay on a device; None: they never do."""
+        self.bind_slots: Callable[[ControlBlock], SlotCode | None] | None = None
+        """See `Artifact.bind_slots`; None: suspended items wait for their turn."""
         self._is_disabled = False
         self._words_known: dict[int, frozenset[KnownWord]] = {}
         """Words that the code of a launch takes for constant, by its pc."""

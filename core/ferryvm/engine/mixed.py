@@ -46,6 +46,8 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.engine.launching import Launches
     from ferryvm.engine.shadow import Shadow
+    from ferryvm.machine.control import ControlBlock
+    from ferryvm.machine.slot_code import SlotCode
 
 
 class Mixed(Interpreter):
@@ -112,6 +114,8 @@ class Mixed(Interpreter):
             from ferryvm.engine.launching import launches_in
 
             launches = launches_in(program, Forcing.PARALLEL in forcing)
+            if launches is not None and shadow is None:
+                launches.bind_slots = inner.bind_slots
         decider = Decider(program, policy, journal, self.extra_facts, self._has_ranges)
         compilers = Compilers(
             self._find, journal, self.observe, forcing, shadow, launches, self._strict
@@ -221,6 +225,9 @@ class MixedArtifact(Artifact):
 
     def item_writer(self) -> int | None:
         return self._inner.item_writer()
+
+    def bind_slots(self, control: ControlBlock) -> SlotCode | None:
+        return self._inner.bind_slots(control)
 
     def python_caller(self, form: CallForm) -> int | None:
         return self._inner.python_caller(form)

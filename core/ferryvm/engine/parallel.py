@@ -57,6 +57,11 @@ _PAUSE = 5e-3
 """Seconds of work after which the thread that launches looks if signal handlers are to be run."""
 
 
+def useful_threads(seconds: float, most: int) -> int:
+    """The number of threads by which so many seconds of work are done soonest."""
+    return min(most, max(1, round(math.sqrt(seconds / _THREAD_SECONDS))))
+
+
 class ThreadedCode(CodeWrapper):
     """Native code of a launch's loop, which several threads can run."""
 
@@ -134,8 +139,7 @@ class ThreadedRanges(RangeRunner):
         """The number of threads for so many items: all, unless fewer are quicker."""
         if self._item_seconds is None:
             return self._threads
-        best = round(math.sqrt(items * self._item_seconds / _THREAD_SECONDS))
-        return min(self._threads, max(1, best))
+        return useful_threads(items * self._item_seconds, self._threads)
 
     def _chunks(self, items: int, threads: int) -> int:
         """The number of chunks for so many items: several for each thread, unless they are

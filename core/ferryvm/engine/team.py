@@ -30,6 +30,7 @@ from ferryvm.machine.launch_operands import LaunchOperands, launch_operands
 from ferryvm.machine.memory import RESERVED
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.slot_code import SlotCode
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
@@ -50,8 +51,15 @@ class Team:
     """A control block and a stack for each of several threads, and the range that they share."""
 
     def __init__(
-        self, objects: ObjectMemory, code: Code, region: Region, threads: int, loop: ChunkLoop
+        self,
+        objects: ObjectMemory,
+        code: Code | SlotCode,
+        region: Region,
+        threads: int,
+        loop: ChunkLoop,
+        block: type[ControlBlock] = ControlBlock,
     ) -> None:
+        """`block`: the class of the threads' control blocks."""
         program, control = region.verified.program, objects.control
         self.entry: LaneEntry | None = code.lanes
         self._code = code  # for as long as its address is used
@@ -62,7 +70,7 @@ class Team:
         words = (control.stack_end - control.stack) // WORD_BYTES
         self._stacks = [_Stack(words) for _ in range(threads)]
         self.stacks = [stack.words for stack in self._stacks]
-        self.controls = [ControlBlock() for _ in range(threads)]
+        self.controls = [block() for _ in range(threads)]
         rows = 0 if self.entry is None else self.entry.lanes * self.entry.rows
         self.buffers = [array("Q", bytes(WORD_BYTES * max(rows, 1))) for _ in range(threads)]
         """The states of suspended lanes of vectors."""
@@ -104,6 +112,7 @@ class Team:
             worker.entry_end = worker.entry + WORD_BYTES * self._most
             worker.pc_offset = WORD_BYTES * self._most
         self._fresh = bytes(self.workers)
+        self.loop = loop
         self.launch = LAUNCH(loop.launch)
         self.resume, self.end = RESUME(loop.resume), FINISH(loop.end)
         self.first = 0

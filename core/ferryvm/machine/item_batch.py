@@ -56,6 +56,11 @@ class ItemBatch:
         self.words = 2 * most_words
         """Words of these pieces, at most: each may be a reference, for which there are two."""
 
+    def joined(self, other: ItemBatch) -> ItemBatch:
+        """The slots of both."""
+        memory = [*self._memory, *other._memory]
+        return ItemBatch([*self.runs, *other.runs], memory, (self.words + other.words) // 2)
+
     @property
     def first(self) -> int:
         """The lowest item."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 
 from ferryvm.machine.chunk import FINISH, ItemRange, ParkedThread, RangeWorker
-from ferryvm_backends.llvm.chunk import chunk_loop
+from ferryvm_backends._llvm.chunk import chunk_loop
 
 
 def test_a_launch_takes_back_no_worker_of_another_launch() -> None:

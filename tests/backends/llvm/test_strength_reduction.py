@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ferryvm_backends._llvm.codegen import object_code
-from ferryvm_backends.llvm.native import parsed_text
+from ferryvm_backends._llvm.codegen import object_code, parsed_text
 
 _STRIDED = """
 define i64 @sum(ptr %first, i64 %stride, i64 %count) {

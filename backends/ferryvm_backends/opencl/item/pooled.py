@@ -147,7 +147,7 @@ class PooledRanges(RangeRunner):
             try:
                 while not bell.wait(_WAIT):
                     if control.interrupt or raised is not None:
-                        found.is_stopped = True
+                        found.is_stopped = found.is_interrupted = True
                         buffers.interrupt()
             except BaseException as error:  # noqa: BLE001 - likewise: the thread goes on
                 raised = error

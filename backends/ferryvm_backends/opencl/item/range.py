@@ -51,6 +51,8 @@ from ferryvm_backends.opencl.item.prepared import State, WholeRange, range_state
 from ferryvm_backends.opencl.item.range_run import (
     RangeRun,
     at_entry,
+    batch_of,
+    can_go_on,
     counted,
     is_guard,
     put_back,
@@ -453,26 +455,31 @@ class ItemRanges(AtOnceRanges):
         if not found.is_left:
             finish(objects, limit, left)
             return
-        batch = self._batch(objects.control, found)
+        batch = self._batch(objects, found)
         if batch.count:
             left.append((batch.first, batch))
             reserve(objects, *space_for(left), collects=False)
         finish(objects, limit, left)
 
-    def _batch(self, control: ControlBlock, found: RangeRun) -> ItemBatch:
+    def _batch(self, objects: ObjectMemory, found: RangeRun) -> ItemBatch:
         """The rest of a range; guards that have failed are counted."""
         words = array("Q", itertools.chain(*(range_slot(*one) for one in sorted(found.open))))
         address, _ = words.buffer_info()
         runs = [array("Q", range(address, address + WORD_BYTES * len(words), _RANGE_BYTES))]
-        slots = found.slots
+        slots, control = found.slots, objects.control
+        left = ItemBatch(runs, [words], 0)
         if slots is None:
-            return ItemBatch(runs, [words], 0)
+            return left
         first = SLOT_WORDS + self._parameters
         slots[:, first] = self._returns_to
         slots[:, first + 1] = control.sp + self._parameters - control.fp
         failed = stops(slots, self._guards)[is_guard(slots)]
         for pc, times in counted(failed).items():
             self.failures[pc] += times
-        order = np.argsort(slots[:, ITEM].view(np.int64))
-        runs.append(array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes()))
-        return ItemBatch(runs, [words, slots], int(slots[:, SIZE].sum()))
+        finisher = None if objects.gathered is not None else self.finish_slots
+        if finisher is None or control.interrupt or found.is_interrupted:
+            return left.joined(batch_of(slots))
+        may_go_on = can_go_on(slots)
+        ready = batch_of(slots, may_go_on)
+        ready = finisher.finish(objects, ready, lambda: found.is_interrupted)
+        return left.joined(batch_of(slots, ~may_go_on)).joined(ready)

@@ -5,6 +5,7 @@ ranges that have not begun."""
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT, TRAP_SHIFT
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
-from ferryvm.machine.item_batch import FRAME, ITEM, PC, SIZE, SLOT_WORDS, STATUS
+from ferryvm.machine.item_batch import FRAME, ITEM, PC, SIZE, SLOT_WORDS, STATUS, ItemBatch
 from ferryvm_backends.opencl.host_memory import Bytes
 
 _STATUS_MASK = (1 << TRAP_SHIFT) - 1
@@ -35,6 +36,8 @@ class RangeRun:
     seconds: float = 0.0
     is_stopped: bool = False
     """No further slice is to begin."""
+    is_interrupted: bool = False
+    """The thread that launches waits for the end."""
     is_changed: bool = False
     """The machine's memory is not as before any more."""
 
@@ -71,6 +74,22 @@ def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
     """True for each item that left at a guard."""
     found: npt.NDArray[np.bool_] = slots[:, STATUS] & np.uint64(_STATUS_MASK) == Status.GUARD
     return found
+
+
+def can_go_on(slots: Slots) -> npt.NDArray[np.bool_]:
+    """True for each item that left where the device could not go on, and the host can at once."""
+    status = slots[:, STATUS] & np.uint64(_STATUS_MASK)
+    found: npt.NDArray[np.bool_] = (status == Status.LEAVE) | (status == Status.GUARD)
+    return found
+
+
+def batch_of(slots: Slots, which: npt.NDArray[np.bool_] | None = None) -> ItemBatch:
+    """The items, or those of them for which `which` is true, in the order of their numbers."""
+    order = np.argsort(slots[:, ITEM].view(np.int64))
+    if which is not None:
+        order = order[which[order]]
+    addresses = array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes())
+    return ItemBatch([addresses], [slots], int(slots[:, SIZE].sum()))
 
 
 def stops(slots: Slots, guards: Sequence[int]) -> npt.NDArray[np.int64]:

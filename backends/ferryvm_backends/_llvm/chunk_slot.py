@@ -2,7 +2,7 @@
 """Native functions that put items into slots of their thread, see `ferryvm.machine.item_batch`: one
 item, or each lane of a vector that has left.
 
-Text of LLVM, a part of that in `ferryvm_backends.llvm.chunk`, with functions that write its
+Text of LLVM, a part of that in `ferryvm_backends._llvm.chunk`, with functions that write its
 accesses.
 """
 

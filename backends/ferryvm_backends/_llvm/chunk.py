@@ -23,10 +23,9 @@ from ferryvm.machine.chunk import (
     RangeWorker,
 )
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm_backends._llvm import cache_entry
+from ferryvm_backends._llvm import cache_entry, native
+from ferryvm_backends._llvm.chunk_slot import SLOTS, field_at, get, put
 from ferryvm_backends._llvm.loader import NativeCode
-from ferryvm_backends._llvm.native import key, load
-from ferryvm_backends.llvm.chunk_slot import SLOTS, field_at, get, put
 
 _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -417,14 +416,13 @@ begin:
 @functools.cache
 def _loaded() -> NativeCode:
     def build() -> bytes:
-        from ferryvm_backends._llvm.codegen import object_code  # it takes LLVM
+        from ferryvm_backends._llvm.codegen import object_code, parsed_text  # it takes LLVM
         from ferryvm_backends._llvm.passes import Pipeline, improve
-        from ferryvm_backends.llvm.native import parsed_text
 
         return cache_entry.packed(b"", object_code(improve(parsed_text(_TEXT), Pipeline.LEVEL_2)))
 
-    entry = cache.Entry("chunks", key(__package__), "llvm")
-    return load(cache_entry.unpacked(entry.get(build, cache_entry.fault))[1])
+    entry = cache.Entry("chunks", native.key("ferryvm_backends._llvm"), "llvm")
+    return native.load(cache_entry.unpacked(entry.get(build, cache_entry.fault))[1])
 
 
 def chunk_loop() -> ChunkLoop:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rest of suspended items run on threads, up to what has to be done in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pytest
+
+from ferryvm.engine.crew import crew
+from ferryvm.machine.control import Status
+from ferryvm.machine.launch_operands import launch_operands
+
+from .. import slots
+from ..slots import ENDS, PRINTS, TRAPS, finish, outcome, suspended
+from ..suspended import ITEMS
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "backend"),
+    [(ENDS, 0, "threaded"), (PRINTS, 2, "switch"), (PRINTS, 2, "threaded"), (ENDS, 0, "switch")],
+)
+def test_items_end_on_threads_up_to_what_is_done_in_order(
+    kind: int, left: int, backend: str
+) -> None:
+    execution, batch = suspended(kind)
+    expected, same = suspended(kind)
+    slots.put_back(expected, same)
+    assert finish(execution, batch, backend).count == left
+    assert outcome(execution) == outcome(expected)
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+
+
+def test_a_trap_on_a_thread_is_raised_in_its_turn() -> None:
+    """Items above it need not begin."""
+    execution, batch = suspended(TRAPS)
+    expected, same = suspended(TRAPS)
+    slots.put_back(expected, same)
+    left = finish(execution, batch)
+    assert left.first == 4
+    assert left.count <= 3
+    assert outcome(execution) == outcome(expected)
+
+
+def test_the_machine_that_launches_does_not_change() -> None:
+    execution, batch = suspended(ENDS)
+    objects = execution.machine.objects
+    assert objects is not None
+    control, stack = bytes(execution.machine.memory.control_bytes), execution.machine.memory.stack
+    words = stack[: execution.machine.control.sp].tolist()
+    operands = bytes(launch_operands(execution.machine.control))
+    assert not slots.finisher(execution).finish(objects, batch, lambda: False).count
+    assert bytes(execution.machine.memory.control_bytes) == control
+    assert stack[: execution.machine.control.sp].tolist() == words
+    assert bytes(launch_operands(execution.machine.control)) == operands
+
+
+def test_an_interrupted_item_stands_where_it_was_stopped() -> None:
+    """One item never ends by itself; the look at the flag stops it, and the others are done."""
+    text = slots.TEXT.replace("(deep (* 7 item))", "(if (= item kind) (for-ever) 0)")
+    head = "(define (for-ever) (define x 1) (while (!= x 0) (set! x (+ x 2))) x)"
+    execution, batch = suspended(4, head + text)
+    left = finish(execution, batch, is_stopped=lambda: True)
+    assert 1 <= left.count < ITEMS
+    assert left.first <= 4
+    assert execution.run(1000, backend="threaded").status is Status.FUEL
+
+
+def test_an_item_that_has_no_room_waits_for_its_turn() -> None:
+    execution, batch = suspended(ENDS)
+    finisher = slots.finisher(execution)
+    objects, control = execution.machine.objects, execution.machine.control
+    assert objects is not None
+    end = control.stack_end
+    control.stack_end = control.stack + 8 * (control.sp + 12)
+    left = finisher.finish(objects, batch, lambda: False)
+    control.stack_end = end
+    assert left.count == ITEMS
+    slots.put_back(execution, left)
+    expected, same = suspended(ENDS)
+    slots.put_back(expected, same)
+    assert outcome(execution) == outcome(expected)
+
+
+def test_a_forked_child_ends_items_on_threads_of_its_own() -> None:
+    execution, batch = suspended(ENDS)
+    assert not finish(execution, batch).count
+    child = os.fork()
+    if not child:
+        code = 1
+        with contextlib.suppress(BaseException):
+            execution, batch = suspended(PRINTS)
+            code = 0 if finish(execution, batch).count == 2 and crew().size == 1 else 2
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Items of a launch that stand in slots, and the threads that run the rest of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from unittest import mock
+
+import ferryvm
+from ferryvm.engine import parallel
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.slot_run import ThreadedSlots
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.item_batch import ItemBatch
+from ferryvm.region.region import Region, RegionKind
+from ferryvm_backends import switch, threaded
+
+from .suspended import put_back, suspended_batch
+
+TEXT = """
+(define-struct box (of (array i64)))
+(define last 0)
+(define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
+(define (body item to box kind)
+  (array-set! to item (+ 2 (* 3 (array-ref to item)) (deep (* 7 item))))
+  (if (= item 5) (set! last (+ last item)))
+  (if (= (% item 3) kind) (print! item))
+  (if (= item (- kind 100)) (array-set! (box-of box) -1 5))
+  (array-set! (box-of box) item (+ 1 (deep 3) (array-ref to item))))
+(define to (make-array i64 {items}))
+(for-each-item {items} (body to (make-box to) {kind}))
+(define i 0)
+(define sum last)
+(while (< i {items}) (set! sum (+ (* sum 5) (array-ref to i))) (set! i (+ i 1)))
+(print! sum)
+"""
+"""Items recur; of kind 0 to 2 some print, of kind 100 on one traps, else all end."""
+
+ENDS, PRINTS, TRAPS = 3, 1, 104
+
+BACKENDS = {"threaded": threaded.BACKEND, "switch": switch.BACKEND}
+
+
+def suspended(kind: int, text: str = TEXT) -> tuple[Execution, ItemBatch]:
+    """An execution all of whose items are in one run of slots."""
+    execution, batch = suspended_batch(kind, text=text)
+    addresses = array("Q", bytes(WORD_BYTES * batch.count))
+    addresses[::2], addresses[1::2] = batch.runs
+    return execution, ItemBatch([addresses], [batch], batch.words // 2)
+
+
+def finisher(execution: Execution, backend: str = "threaded", threads: int = 2) -> ThreadedSlots:
+    """Threads for the launch at which a machine stands."""
+    verified = execution.machine.verified
+    pc = execution.machine.control.pc
+    region = Region(verified, RegionKind.LAUNCH, verified.owner(pc), pc)
+    bind = BACKENDS[backend].prepare(verified).bind_slots
+    return ThreadedSlots(region, threads, bind, 1)
+
+
+def finish(
+    execution: Execution,
+    batch: ItemBatch,
+    backend: str = "threaded",
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> ItemBatch:
+    """Run slots on two threads, and put back those that are left, which it returns."""
+    objects = execution.machine.objects
+    assert objects is not None
+    with mock.patch.object(parallel, "_THREAD_SECONDS", 1e-12):
+        left = finisher(execution, backend).finish(objects, batch, is_stopped)
+    put_back(execution, left)
+    return left
+
+
+def outcome(execution: Execution) -> object:
+    """The end of a program on the reference: output and trap."""
+    try:
+        execution.run(backend="reference")
+    except ferryvm.TrapError as error:
+        return execution.collected, str(error)
+    return execution.collected, ""
