@@ -48,6 +48,8 @@ class Calls:
             Target(name, mine.get("call_us"), MOST_CALL, True, " us"),
             Target(f"{name} over Numba's", self._ratio("call_us"), MOST_CALL_RATIO, True),
             Target("map over 1,000 floats", mine.get("map_us"), MOST_MAP, True, " us"),
+            Target("map over 1,000 floats into an array", mine.get("map_into_us"), MOST_MAP, True,
+                   " us"),
             Target("first daxpy, empty caches, over Numba", self._ratio("cold_s"),
                    MOST_COLD_RATIO, True),
             Target("first daxpy, warm caches, over import numpy", mine.get("warm_s"), MOST_WARM,

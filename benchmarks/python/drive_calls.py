@@ -3,7 +3,7 @@
 
 `first`: seconds from the import to the first result of daxpy over 2^23, without those of
 `import numpy` and of making the arrays. `calls`: microseconds of a call of a function of two
-floats, and of a map over 1,000 floats.
+floats, and of a map over 1,000 floats, into one array and into a new one each time.
 """
 
 from __future__ import annotations
@@ -71,11 +71,15 @@ def _calls(name: str) -> None:
         out = np.empty(1000)
 
         def mapped() -> object:
+            return ferryvm.map(one, x)
+
+        def mapped_into() -> object:
             return ferryvm.map(one, x, out=out)
 
         for _ in range(2):
             for _ in range(300):
                 mapped()
+                mapped_into()
                 call(1.0, 2.0)
             time.sleep(1.0)  # code is compiled in the background meanwhile
     else:
@@ -84,13 +88,19 @@ def _calls(name: str) -> None:
         call = numba.njit(both)
         vector = numba.vectorize(one)
 
+        out = np.empty(1000)
+
         def mapped() -> object:
             return vector(x)
+
+        def mapped_into() -> object:
+            return vector(x, out=out)
 
         mapped()
     call(1.0, 2.0)
     print("call_us", _least("call(1.0, 2.0)", {"call": call}, 1000))
     print("map_us", _least("mapped()", {"mapped": mapped}, 100))
+    print("map_into_us", _least("mapped()", {"mapped": mapped_into}, 100))
 
 
 def _least(text: str, names: dict[str, Any], number: int) -> float:

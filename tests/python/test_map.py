@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import traceback
 import weakref
@@ -158,6 +159,65 @@ def test_results_of_maps_are_freed_with_the_last_name() -> None:
     for n in (0, 2, 3, 4):
         assert np.array_equal(held[n], 2 * (XS + n))
     assert np.array_equal(held[1], 4 * XS)
+
+
+def test_fresh_results_of_any_length_share_one_object() -> None:
+    @ferryvm.function
+    def twice(x):
+        return x + x
+
+    given = [np.arange(float(length)) for length in (64, 1, 63)]
+    held = [ferryvm.map(twice, xs) for xs in given]
+    (plan,) = twice.maps.values()
+    objects = plan.version.function.__ferryvm__[0].machine.objects
+    top = objects.control.object_top
+    held += [ferryvm.map(twice, xs) for xs in given]
+    assert objects.control.object_top == top
+    assert len(objects.space.hosts) == len(given)
+    objects.force()  # none is there after a collection
+    held.append(ferryvm.map(twice, given[0]))
+    assert all(np.array_equal(each, 2 * np.arange(float(len(each)))) for each in held)
+
+
+@pytest.mark.parametrize("has_out", [False, True])
+def test_later_maps_raise_and_go_on_like_the_first(has_out: bool) -> None:
+    def divided(x, k):
+        if x == 3:
+            return k * k // 4, k / x
+        return int(x), k / x
+
+    for k in (8, 9, 1 << 40, 10, 1 << 31):
+        out = (np.zeros(6, np.int64), np.zeros(6)) if has_out else None
+        if k == 1 << 40:
+            with pytest.raises(OverflowError, match=r"in item 2 of a map"):
+                ferryvm.map(divided, XS + 1, out=out, k=k)
+            continue
+        found = ferryvm.map(divided, XS + 1, out=out, k=k)
+        wanted = [divided(x, k) for x in XS + 1]
+        assert [each.tolist() for each in found] == [
+            list(each) for each in zip(*wanted, strict=True)
+        ]
+        with pytest.raises(CallError, match="x and y have different shapes"):
+            ferryvm.map(lambda x, y: x + y, XS, XS[: k % 5])
+
+
+def test_a_map_in_an_item_of_the_same_map_gets_another_instance() -> None:
+    def shown(x):
+        print(x)
+        return x + 1
+
+    inner: list[object] = []
+
+    class Stream:
+        def write(self, text: str) -> None:
+            if not inner:
+                inner.append(None)
+                inner.extend(ferryvm.map(shown, -XS).tolist())
+
+    ferryvm.map(shown, XS)
+    with contextlib.redirect_stdout(Stream()):  # type: ignore[type-var]  # print needs no more
+        assert ferryvm.map(shown, XS).tolist() == (XS + 1).tolist()
+    assert inner == [None, *(1 - XS)]
 
 
 def test_later_maps_check_the_arrays_for_results() -> None:

@@ -51,6 +51,16 @@ _OF_DTYPE = {one.dtype: one for one in NUMBER_ARRAYS.values()}
 _ANY = ", ".join(dtype.name for dtype in _OF_DTYPE)
 
 
+class FreshArray:
+    """An ndarray for results that was just made, one-dimensional, to which nothing else refers: a
+    call that gets it checks nothing."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+
+
 class Place(NamedTuple):
     """The place of a value of Python, as errors name it."""
 

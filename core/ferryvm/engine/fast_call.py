@@ -120,7 +120,7 @@ def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callab
         passed = f"_block[_place] = _idle; _passed = _passing.words(({given}))"
         pack = "_pack(_stack, _offset, *_passed, _return_pc, _distance)"
         words = f"_views.u64[_at : _at + {len(types)}].tolist()"
-        result = f"_value(_passing.values({words}))"
+        result = f"_value(_passing.values({words}))" if types else "None"
     elif not types:
         result = "None"
     elif len(types) > 1:

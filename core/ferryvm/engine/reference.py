@@ -19,12 +19,14 @@ import operator
 import re
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ferryvm.engine.array_argument import (
     NUMBER_ARRAYS,
+    FreshArray,
+    NumberArray,
     Place,
     address_of,
     has_memory,
@@ -64,6 +66,9 @@ from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.object_text import object_text
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import Thrown
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _R = TypeVar("_R")
 _MASK = (1 << 64) - 1
@@ -164,9 +169,7 @@ class References:
 
         Raises CallError for values that do not fit, and for arrays that overlap.
         """
-        passed_before = self._passed_before(wanted, values)
-        if passed_before is not None:
-            return passed_before
+        values = [each.array if type(each) is FreshArray else each for each in values]
         found = [0] * len(values)
         numbers: list[int] = []
         arrays: list[HostArray] = []
@@ -203,28 +206,41 @@ class References:
                     found[number] = self.objects.handles.words[value._handle]
         return found
 
-    def _passed_before(
-        self, wanted: Sequence[tuple[Place, Reference]], values: Sequence[object]
-    ) -> list[int] | None:
-        """The references of values that are all ndarrays that the program has as they are, the
-        common case of calls in a loop; None otherwise, and if a collection should come first."""
-        hosts, found = self.objects.space.hosts, list[int]()
-        for (_, t), value in zip(wanted, values, strict=True):
+    def pass_soon(self, wanted: Sequence[tuple[int, NumberArray]], found: list[Any]) -> bool:
+        """Put references in the place of arrays, arguments of these numbers: the common case of
+        calls in a loop, where each is an ndarray that the program has as it is, or fresh. False if
+        some are something else, or a collection should come first."""
+        objects = self.objects
+        hosts = objects.space.hosts
+        if objects.is_forced or hosts.is_full:
+            return False
+        known, references = hosts.known, hosts.references
+        for number, kind in wanted:
+            value = found[number]
+            if type(value) is FreshArray:
+                reference = self._lent(kind, value.array)
+                if reference is None:
+                    return False
+                found[number] = reference
+                continue
             if type(value) is not np.ndarray:
-                return None
-            one = hosts.get(address_of(value))
-            if one is None or one.view is not value or one.type != t.number:
-                return None
-            kind = NUMBER_ARRAYS.get(
-                t.number
-            )  # the array may have got another dtype or shape since
-            is_like = (
-                kind is not None and value.dtype is kind.dtype and value.shape == (one.length,)
-            )
+                return False
+            one = known.get(address_of(value))
+            if one is None or one.view is not value or one.type != kind.number:
+                return False
+            # It may have got another dtype or shape since.
+            is_like = value.dtype is kind.dtype and value.shape == (one.length,)
             if not is_like or not one.length or one.is_read_only or not value.flags.carray:
-                return None
-            found.append(hosts.references[one.address])
-        return None if self.objects.is_forced or hosts.is_full else found
+                return False
+            found[number] = references[one.address]
+        return True
+
+    def _lent(self, kind: NumberArray, array: npt.NDArray[Any]) -> int | None:
+        """The reference of a fresh array; None if the program has no object for it."""
+        address, length = address_of(array), len(array)
+        return self._host.lend_fresh(
+            HostArray(address, kind.number, length, kind.bytes, False, array, ())
+        )
 
     def thrown(
         self, exception: Thrown, types: Sequence[ValueType], values: Sequence[Item]
@@ -491,6 +507,12 @@ class Passing:
         """`names`: those of the parameters, as far as they are known."""
         self._references, self._name, self._results = references, name, results
         self._numbers = [n for n, t in enumerate(parameters) if isinstance(t, Reference)]
+        self._arrays = [
+            (number, NUMBER_ARRAYS[t.number])
+            for number, t in enumerate(parameters)
+            if isinstance(t, Reference) and t.number in NUMBER_ARRAYS
+        ]
+        self._has_others = len(self._arrays) < len(self._numbers)
         self._wanted = [
             (_argument(name, number, names[number] if number < len(names) else ""), t)
             for number, t in enumerate(parameters)
@@ -499,8 +521,10 @@ class Passing:
 
     def words(self, arguments: Sequence[object]) -> list[object]:
         """The arguments with references for objects; as `References.words`."""
-        values = [arguments[number] for number in self._numbers]
         found = list(arguments)
+        if not self._has_others and self._references.pass_soon(self._arrays, found):
+            return found
+        values = [arguments[number] for number in self._numbers]
         references = self._references.words(self._wanted, values)
         for number, reference in zip(self._numbers, references, strict=True):
             found[number] = reference

@@ -89,7 +89,8 @@ class HostArrays:
     """The host arrays of an object space."""
 
     def __init__(self) -> None:
-        self._known: dict[int, HostArray] = {}
+        self.known: dict[int, HostArray] = {}
+        """By address; changed by methods alone."""
         self._starts: list[int] = []
         self._largest = 0
         self.references: dict[int, int] = {}
@@ -97,18 +98,18 @@ class HostArrays:
         self._lent = self._shared = 0
         """Bytes that became known since the last collection: passed, and returned."""
         self._budget = _BUDGET
-        self._vacant: dict[int, tuple[int, int, int]] = {}
-        """Objects of arrays that were given back: type, length, offset, by the address."""
+        self._vacant: dict[int, list[int]] = {}
+        """Offsets of the objects of arrays that were released, by type."""
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self.known)
 
     def __iter__(self) -> Iterator[HostArray]:
-        return iter(self._known.values())
+        return iter(self.known.values())
 
     def get(self, address: int) -> HostArray | None:
         """The host array at an address."""
-        return self._known.get(address)
+        return self.known.get(address)
 
     @property
     def is_full(self) -> bool:
@@ -120,7 +121,7 @@ class HostArrays:
         should come first. Those that it has do not overlap."""
         found = []
         for one in arrays:
-            known = self._known.get(one.address)
+            known = self.known.get(one.address)
             if known is None or not known.is_same(one) or not one.length:
                 return None
             found.append(self.references[one.address])
@@ -130,46 +131,48 @@ class HostArrays:
         """True if a collection should come before these are passed."""
         new = 0
         for one in arrays:
-            if one.address not in self._known:
+            if one.address not in self.known:
                 new += one.length * one.element_bytes
         return self.is_full or (new > 0 and self._lent + new > self._budget)
 
     def add(self, one: HostArray, reference: int, *, is_shared: bool = False) -> None:
         """Note a host array, whose object is at an offset."""
-        self._known[one.address], self.references[one.address] = one, reference
-        bisect.insort(self._starts, one.address)
-        self._largest = max(self._largest, one.size)
+        address, size = one.address, one.size
+        self.known[address], self.references[address] = one, reference
+        bisect.insort(self._starts, address)
+        self._largest = max(self._largest, size)
         if is_shared:
-            self._shared += one.size
+            self._shared += size
         else:
-            self._lent += one.size
+            self._lent += size
 
     def release(self, address: int) -> int | None:
         """Forget an array, see `ObjectSpace.release`; the offset of its object, None if there is
         none."""
-        one = self._known.pop(address, None)
+        one = self.known.pop(address, None)
         if one is None:
             return None
         del self._starts[bisect.bisect_left(self._starts, address)]
         self._lent -= one.size
         reference = self.references.pop(address)
-        self._vacant[address] = one.type, one.length, reference
+        self._vacant.setdefault(one.type, []).append(reference)
         return reference
 
     def take(self, one: HostArray) -> int | None:
-        """The object of a released array that is like one, which is known then; None if there is
-        none."""
-        vacant = self._vacant.pop(one.address, None)
-        if vacant is None or vacant[:2] != (one.type, one.length) or one.is_read_only:
+        """The object of a released array for one of its type, which is known then; None if there
+        is none."""
+        vacant = self._vacant.get(one.type)
+        if not vacant or one.is_read_only or not one.length:
             return None
-        self.add(one, vacant[2])
-        return vacant[2]
+        reference = vacant.pop()
+        self.add(one, reference)
+        return reference
 
     def retain(self, references: dict[int, int]) -> None:
         """Forget all but those at these addresses, whose objects have these new offsets."""
         self._vacant.clear()
-        self._known = {at: one for at, one in self._known.items() if at in references}
-        self._starts = sorted(self._known)
+        self.known = {at: one for at, one in self.known.items() if at in references}
+        self._starts = sorted(self.known)
         self._largest = max((one.size for one in self), default=0)
         self.references, self._lent, self._shared = references, 0, 0
         self._budget = max(_BUDGET, sum(one.size for one in self))
@@ -177,13 +180,13 @@ class HostArrays:
     def excluding(self, one: HostArray) -> HostArray | None:
         """A known host array that a program cannot have beside `one`; None if there is none,
         and if it has `one` already."""
-        known = self._known.get(one.address)
+        known = self.known.get(one.address)
         if known is not None and known.is_same(one):
             return None
         first = bisect.bisect_left(self._starts, one.address - self._largest)
         for start in self._starts[first : bisect.bisect_left(self._starts, one.address + one.size)]:
-            if self._known[start].excludes(one):
-                return self._known[start]
+            if self.known[start].excludes(one):
+                return self.known[start]
         return None
 
     def rows(self) -> dict[int, int]:

@@ -123,6 +123,15 @@ class HostObjects:
             control.object_end = control.object_top
         return found
 
+    def lend_fresh(self, one: HostArray) -> int | None:
+        """The reference of a host array that is not known, and whose memory no known one can
+        overlap; None if the program has no object for it, or a collection should come first."""
+        space = self._space
+        reference = None if space.hosts.is_due((one,)) else space.hosts.take(one)
+        if reference is not None:
+            space.set_elements(reference, one.length, space.place(one))
+        return reference
+
     def _collect(self, wanted: int) -> None:
         """Collect, so that `wanted` more bytes fit."""
         if not self._objects.collect_for(wanted):

@@ -68,6 +68,7 @@ _LARGEST: Final = 1 << 48
 """Bytes past which no request is looked at."""
 
 _MASK = (1 << 64) - 1
+_LENGTH, _PLACE = LENGTH_OFFSET // WORD_BYTES, PLACE_OFFSET // WORD_BYTES
 
 _RESERVE = 16 << 20
 """Bytes of address space for the report of a trap where the system has no more of it."""
@@ -258,9 +259,9 @@ class ObjectSpace:
 
     def set_elements(self, reference: int, length: int, place: int) -> None:
         """Give an array, whose elements are not in the space, others."""
-        at = reference // WORD_BYTES
-        self.words[at + LENGTH_OFFSET // WORD_BYTES] = length
-        self.words[at + PLACE_OFFSET // WORD_BYTES] = place
+        words, at = self._half.words, reference // WORD_BYTES
+        words[at + _LENGTH] = length
+        words[at + _PLACE] = place
 
     def share_block(self, place: int, typestr: str, length: int, is_read_only: bool) -> SharedBlock:
         """The block at a place, as memory that Python shares from now on."""

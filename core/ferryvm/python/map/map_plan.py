@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ferryvm.engine import ProgramInterrupted, TrapError, array_map
+from ferryvm.engine.active_call import InUseError
 from ferryvm.engine.array_argument import is_masked
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
@@ -29,6 +30,7 @@ from ferryvm.python.compiled.pause import PausedFrame
 from ferryvm.python.definition.raised import StatementError, add_place, site_of
 from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.definition.site import Site
+from ferryvm.python.map.direct_map import DirectMap
 from ferryvm.python.map.progress import shown_progress
 from ferryvm.python.value.element import Observed, dtype_of, promoted
 from ferryvm.python.value.kind import (
@@ -126,7 +128,7 @@ class MapPlan:
             and not any(isinstance(kind, Complex) for kind in items)
             and all(isinstance(values[number], np.ndarray) for number in self.elementwise)
         )
-        self._direct: Callable[..., object] | None = None
+        self._direct: DirectMap | None = None
         """The map in the instance of the version, for arguments of these dtypes."""
 
     # --- the kinds --------------------------------------------------------------------------
@@ -228,16 +230,50 @@ class MapPlan:
     def run(self, values: Sequence[Any], out: Any, mask: Any = None) -> Any:
         """The results, in these arrays if there are some. `mask`: True for items that are left
         out."""
+        direct, raised = self._direct, None
+        if direct is not None and mask is None and shown_progress.get() is None:
+            fitting = self._fitting(values, out)
+            if fitting is not None:
+                try:
+                    passed = self.passed(fitting.results)
+                    direct.run(values, passed, is_fresh=fitting.is_fresh)
+                except InUseError:  # by another thread, or by what a signal has interrupted
+                    pass
+                except BaseException as error:  # noqa: BLE001  # as in any launch
+                    raised = error
+                else:
+                    return self.gathered(fitting.results)
+                return self._run(fitting, fitting.results[0].shape, raised)
         values, shape = self.checked(values)
         results = self.results(shape, out, mask)
         if mask is not None and mask.shape != shape:
             raise fault(self._of, f"a mask has the shape {mask.shape}, the arrays have {shape}")
         of_mask = None if mask is None else mask.view(np.uint8)
-        items = _Items(values, results, of_mask, out is None)
-        shown, reached = shown_progress.get(), 0
+        return self._run(_Items(values, results, of_mask, out is None), shape)
+
+    def _fitting(self, values: Sequence[Any], out: Any) -> _Items | None:
+        """The items of a map of arrays alone, which have one shape; None if they do not, or if
+        some for results are read-only."""
+        first, *others = self.elementwise
+        shape = values[first].shape
+        for number in others:
+            if values[number].shape != shape:
+                return None
+        results = self.results(shape, out, None)
+        if out is not None:
+            for each in results:
+                if not each.flags.writeable:
+                    return None
+        return _Items(values, results, None, out is None)
+
+    def _run(
+        self, items: _Items, shape: tuple[int, ...], raised: BaseException | None = None
+    ) -> Any:
+        """The results of the items. `raised`: the exception by which their launch has ended."""
+        results, shown, reached = items.results, shown_progress.get(), 0
         try:
             if shown is None:
-                error = self._launch(items, 0)
+                error = self._launch(items, 0, raised)
                 if error is not None:
                     self._go_on(error, items, 0, results[0].size, shape)
             else:
@@ -286,21 +322,20 @@ class MapPlan:
         results = [_flat_part(each, first, end) for each in items.results]
         return _Items(values, results, mask, items.is_fresh)
 
-    def _launch(self, items: _Items, base: int) -> TrapError | None:
+    def _launch(
+        self, items: _Items, base: int, ended_by: BaseException | None = None
+    ) -> TrapError | None:
         """Compute the items, the first of which has the number `base`; the trap of the first one
-        that traps."""
-        values, results, mask, _ = items
+        that traps. `ended_by`: the exception by which that has ended already."""
+        results = items.results
         passed = self.passed(results)
-        given = self.flat(values)
+        given = self.flat(items.values)
 
         def start(function: Callable[..., Any]) -> None:
             try:
-                if mask is None:
-                    self._map(function, given, passed, items.is_fresh)
-                    if items.is_fresh:
-                        array_map.release(function, passed)
-                else:
-                    array_map.map_elements(function, given, passed, mask)
+                if ended_by is not None:
+                    raise ended_by
+                self._map(function, given, items, passed)
             except ProgramInterrupted as error:
                 stopped = unless_it_goes_on(error)
                 if stopped is None:
@@ -334,25 +369,17 @@ class MapPlan:
         return [each if each.dtype.kind == "c" else storage(each) for each in results]
 
     def _map(
-        self,
-        function: Callable[..., Any],
-        given: Sequence[Any],
-        out: Sequence[Any],
-        is_fresh: bool,
+        self, function: Callable[..., Any], given: Sequence[Any], items: _Items, out: Sequence[Any]
     ) -> None:
-        """A map in an instance; without checks of dtypes after the first one in that of the
-        version."""
-        is_direct = self._is_direct and function is self.version.function
-        if is_direct and not is_fresh:
-            shape = _shape(given[self.elementwise[0]])
-            for to in out:
-                is_direct = is_direct and to.shape == shape and to.flags.writeable
-        if not is_direct:
-            array_map.map_elements(function, given, out)
+        """A map in an instance; that of the version has a direct call for later ones."""
+        if items.mask is not None:
+            array_map.map_elements(function, given, out, items.mask)
             return
-        if self._direct is None:
-            self._direct = array_map.prepared(function, given, out)
-        self._direct(*given, *out)
+        array_map.map_elements(function, given, out)
+        if items.is_fresh:
+            array_map.release(function, out)
+        if self._is_direct and self._direct is None and function is self.version.function:
+            self._direct = DirectMap(function, given, out)
 
     def _go_on(
         self, error: TrapError, items: _Items, start: int, end: int, shape: tuple[int, ...]
