@@ -25,9 +25,11 @@ TEXT = """
 (define (body item to box kind)
   (array-set! to item (+ 2 (* 3 (array-ref to item)) (deep (* 7 item))))
   (if (= item 5) (set! last (+ last item)))
+  (define mine (if (= (% item 2) 0) (make-box to) box))
   (if (= (% item 3) kind) (print! item))
   (if (= item (- kind 100)) (array-set! (box-of box) -1 5))
-  (array-set! (box-of box) item (+ 1 (deep 3) (array-ref to item))))
+  (if (= kind 9) (array-set! to item (array-length (make-array i64 3000))))
+  (array-set! (box-of mine) item (+ 1 (deep 3) (array-ref to item))))
 (define to (make-array i64 {items}))
 (for-each-item {items} (body to (make-box to) {kind}))
 (define i 0)
@@ -35,9 +37,10 @@ TEXT = """
 (while (< i {items}) (set! sum (+ (* sum 5) (array-ref to i))) (set! i (+ i 1)))
 (print! sum)
 """
-"""Items recur; of kind 0 to 2 some print, of kind 100 on one traps, else all end."""
+"""Items recur, and some make objects; of kind 0 to 2 some print, of kind 9 all make arrays for which
+threads have no room, of kind 100 on one traps, else all end."""
 
-ENDS, PRINTS, TRAPS = 3, 1, 104
+ENDS, PRINTS, ARRAYS, TRAPS = 3, 1, 9, 104
 
 BACKENDS = {"threaded": threaded.BACKEND, "switch": switch.BACKEND}
 

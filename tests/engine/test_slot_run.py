@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+from unittest import mock
 
 import pytest
 
+from ferryvm.engine import slot_run
 from ferryvm.engine.crew import crew
 from ferryvm.machine.control import Status
 from ferryvm.machine.launch_operands import launch_operands
+from ferryvm.machine.object_memory import ObjectMemory
 
 from .. import slots
-from ..slots import ENDS, PRINTS, TRAPS, finish, outcome, suspended
+from ..slots import ARRAYS, ENDS, PRINTS, TRAPS, finish, outcome, suspended
 from ..suspended import ITEMS
 
 
 @pytest.mark.parametrize(
     ("kind", "left", "backend"),
-    [(ENDS, 0, "threaded"), (PRINTS, 2, "switch"), (PRINTS, 2, "threaded"), (ENDS, 0, "switch")],
+    [(ENDS, 0, "threaded"), (PRINTS, 2, "switch"), (ARRAYS, 7, "threaded"), (ENDS, 0, "switch")],
 )
 def test_items_end_on_threads_up_to_what_is_done_in_order(
     kind: int, left: int, backend: str
@@ -43,15 +46,39 @@ def test_a_trap_on_a_thread_is_raised_in_its_turn() -> None:
     assert outcome(execution) == outcome(expected)
 
 
+def test_room_behind_the_last_object_is_given_back() -> None:
+    execution, batch = suspended(ENDS)
+    before = execution.machine.control.object_top
+    assert not finish(execution, batch).count
+    assert 0 < execution.machine.control.object_top - before < slot_run._LEAST_ARENA * 2
+
+
+def test_items_wait_where_the_limit_leaves_no_room_for_objects() -> None:
+    execution, batch = suspended(ENDS)
+    objects = execution.machine.objects
+    assert objects is not None
+    with mock.patch.object(ObjectMemory, "enlarge_for", return_value=False):
+        end, execution.machine.control.object_end = (
+            execution.machine.control.object_end,
+            execution.machine.control.object_top,
+        )
+        left = slots.finisher(execution).finish(objects, batch, lambda: False)
+    execution.machine.control.object_end = end
+    assert left.count == 4
+    slots.put_back(execution, left)
+    expected, same = suspended(ENDS)
+    slots.put_back(expected, same)
+    assert outcome(execution) == outcome(expected)
+
+
 def test_the_machine_that_launches_does_not_change() -> None:
     execution, batch = suspended(ENDS)
     objects = execution.machine.objects
     assert objects is not None
-    control, stack = bytes(execution.machine.memory.control_bytes), execution.machine.memory.stack
+    stack = execution.machine.memory.stack
     words = stack[: execution.machine.control.sp].tolist()
     operands = bytes(launch_operands(execution.machine.control))
     assert not slots.finisher(execution).finish(objects, batch, lambda: False).count
-    assert bytes(execution.machine.memory.control_bytes) == control
     assert stack[: execution.machine.control.sp].tolist() == words
     assert bytes(launch_operands(execution.machine.control)) == operands
 

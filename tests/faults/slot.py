@@ -59,6 +59,10 @@ def _own_statics(self: SlotTeam, *given: Any) -> None:
     self._template.statics = ctypes.addressof(self.__dict__["statics"])
 
 
+def _all_back(self: SlotTeam, control: Any) -> None:
+    control.object_top = self._arenas
+
+
 FAULTS = (
     RangeFault("finished-lost", "An item that has to wait for its turn is taken as done.",
         SlotRun, "remainder", _left(lambda left: [run[1:] for run in left.runs])),
@@ -70,6 +74,8 @@ FAULTS = (
         SlotTeam, "give", _rotated),
     RangeFault("finished-statics-lost", "Threads store into statics of their own.",
         SlotTeam, "prepare", _own_statics),
+    RangeFault("finished-objects-overwritten", "Objects of items that wait are no longer there.",
+        SlotTeam, "give_back", _all_back),
 )  # fmt: skip
 
 

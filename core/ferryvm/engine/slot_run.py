@@ -6,13 +6,14 @@
                      └─ in their turn ────────────────────────────────────────> pieces of the record
 
 Items are independent, so the rest of one may run beside that of others, up to what has to be done
-in order. There it leaves its thread's interpreter, whose control block has no space for an object,
-no heap to grow into and no native host function; and it is put into a slot again. The slots are a
-range of which each thread takes the next one (`ferryvm.machine.slot_code`).
+in order. There it leaves its thread's interpreter, whose control block has little space for
+objects, no heap to grow into and no native host function; and it is put into a slot again. The
+slots are a range of which each thread takes the next one (`ferryvm.machine.slot_code`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import weakref
 from array import array
@@ -29,7 +30,9 @@ from ferryvm.machine.chunk import Outcome, acquire, new_lock, release
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import ItemBatch
 from ferryvm.machine.launch_operands import LaunchOperands
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.piece import reserve
 from ferryvm.machine.slot_code import SlotCode, SlotControl
 from ferryvm.region.region import Region
 from ferryvm.thread import ThreadError
@@ -39,6 +42,12 @@ _MOST_LOOKS = round(1.0 / LOOK)
 
 _FIRST_SECONDS = 1e-6
 """Time of the rest of an item, before it has been measured."""
+
+_ITEM_BYTES = 256
+"""Bytes of the objects that an item may make; as many as others of its thread have left."""
+
+_LEAST_ARENA = 1 << 12
+"""Bytes for the objects of a thread."""
 
 LEAST = 32
 """Items that are worth the beginning of threads."""
@@ -64,9 +73,20 @@ class SlotTeam(Team):
         self._bind(self._template)
         self.range.bell = self._bell
         self._template.host_stack = host_stack.floor()
-        self.range.operand = (
+        self.range.operand = (  # the launch is finished with what is left
             ctypes.addressof(self._nowhere) + LaunchOperands.next.offset  # type: ignore[attr-defined]  # a ctypes field
         )
+
+    def reserve_objects(self, objects: ObjectMemory, items: int) -> None:
+        """Make room for objects of so many items, if they make any and there is some."""
+        if self.arena_bytes:
+            threads = len(self.workers)
+            own = max(_LEAST_ARENA, -(-items // threads) * _ITEM_BYTES)
+            self.arena_bytes = threads * own
+            with contextlib.suppress(AddressSpaceError):
+                self.has_arenas = False
+                reserve(objects, 0, self.arena_bytes // WORD_BYTES, collects=False)
+                self.has_arenas = True
 
     def give(self, slots: array[int]) -> None:
         """Give all threads the addresses of slots."""
@@ -108,6 +128,10 @@ class SlotRun(ChunkedRun):
     def _commit(self) -> None:
         self._team.range.is_done = 1
         release(self._team.range.bell)
+
+    def _stop_at(self, item: int) -> None:
+        """Begin no further slot: the lower ones have begun."""
+        super()._stop_at(self._team.first)
 
     def remainder(self) -> ItemBatch:
         """The slots that are left."""
@@ -155,6 +179,7 @@ class ThreadedSlots(SlotFinisher):
         work.run()
         if work.failures:
             raise work.failures[0]
+        team.give_back(objects.control)
         self._seconds = 1e-9 * sum(one.nanoseconds for one in team.workers) / len(slots)
         return work.remainder()
 
@@ -170,5 +195,6 @@ class ThreadedSlots(SlotFinisher):
             self._teams[objects] = team
         threads = useful_threads(batch.count * self._seconds, self._threads)
         crew().start(threads - 1, team.loop)
+        team.reserve_objects(objects, batch.count)
         team.prepare(objects, 0, batch.count, 1)
         return team, threads

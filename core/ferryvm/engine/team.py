@@ -145,9 +145,10 @@ class Team:
         if objects.gathered is not None:  # another thread has launched
             template.host_stack = host_stack.floor()
         ctypes.memmove(self.workers, self._fresh, len(self._fresh))
+        own = self.arena_bytes // len(self.workers)
         for number, worker in enumerate(self.workers if self.has_arenas else ()):
-            worker.object_top = self._arenas + ARENA_BYTES * number
-            worker.object_end = worker.object_top + ARENA_BYTES
+            worker.object_top = self._arenas + own * number
+            worker.object_end = worker.object_top + own
         sp, fp = source.sp, source.fp
         self.first = range_.next = first
         range_.past = range_.limit = limit
@@ -163,14 +164,15 @@ class Team:
         range_.operand = operands + LaunchOperands.next.offset  # type: ignore[attr-defined]  # a ctypes field
 
     def give_back(self, control: ControlBlock) -> None:
-        """Give the room for objects back to the machine with a control block, if none is in use."""
+        """Give the room for objects behind the last one back to the machine with a control block."""
         arenas, self._arenas = self._arenas, 0
         if not arenas or control.object_top != arenas + self.arena_bytes:
             return
+        top = arenas
         for worker, own in zip(self.workers, self.controls, strict=True):
             if own.object_end == worker.object_end and own.object_top != worker.object_top:
-                return
-        control.object_top = arenas
+                top = max(top, own.object_top)
+        control.object_top = top
 
 
 class _Stack:

@@ -80,6 +80,7 @@ def can_go_on(slots: Slots) -> npt.NDArray[np.bool_]:
     """True for each item that left where the device could not go on, and the host can at once."""
     status = slots[:, STATUS] & np.uint64(_STATUS_MASK)
     found: npt.NDArray[np.bool_] = (status == Status.LEAVE) | (status == Status.GUARD)
+    found |= status == Status.ALLOCATE
     return found
 
 
