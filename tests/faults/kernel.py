@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults of barriers, for which random kernels look.
 
-    python -m tests.faults.kernel [NAME ...]
+    python -m tests.faults.kernel [NAME | BACKEND ...]
 
 Three families: the definition (`ferryvm.machine.barrier`), which the reference runs, held against
 the native one; stores of the native one left out, held against the reference; and parallel regions
-(`ferryvm.ir.group`), in code of llvm.
+(`ferryvm.ir.group`), in code of llvm and of vliw.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ferryvm.ir.graph import Edge, Value
 from ferryvm.ir.group import form, group_builder, home, launch
 from ferryvm.ir.group.copy import Node, RegionCopy
 from ferryvm.ir.group.home import Homes
+from ferryvm.ir.instruction import InstructionLifter
 from ferryvm.machine import barrier as defined
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, Piece, add_again, add_item, add_phase, opened
@@ -238,6 +239,14 @@ def present(
     )
 
 
+def _held(
+    right: Callable[[InstructionLifter], frozenset[int]], self: InstructionLifter
+) -> frozenset[int]:
+    if self.own.all_read or self.own.all_written:
+        return right(self)
+    return self.own.statics_read | self.own.statics_written
+
+
 def _complete_lost(right: Any, self: Any, at: Any) -> Any:
     wait = right(self, at)
     words = (*wait.words[:-1], dataclasses.replace(wait.words[-1], bits=0))
@@ -314,12 +323,26 @@ _REGIONS = (
         "_passed",
         present,
     ),
+    _in_regions(
+        "static-stale",
+        "A static that an item has written is not read again behind a barrier.",
+        InstructionLifter,
+        "_promoted_statics",
+        _held,
+    ),
 )
 
 OWN = (*_DEFINITION, *_REGIONS)
 """Those that are planted for random kernels alone."""
 
-FAULTS = (*_DEFINITION, *map(_in_native, barrier.FAULTS), *_REGIONS)
+COMPILED = ("llvm", "vliw")
+"""The backends whose parallel regions have faults."""
+
+FAULTS = (
+    *_DEFINITION,
+    *map(_in_native, barrier.FAULTS),
+    *(fault._replace(backend=backend) for backend in COMPILED for fault in _REGIONS),
+)
 
 
 # --- the search -------------------------------------------------------------------------------
@@ -341,16 +364,16 @@ def _expected(number: int, against: str) -> Trial:
 def is_found(fault: KernelFault | None, number: int, backend: str = "threaded") -> bool:
     """True if a program shows the fault."""
     name, against = (backend, "reference") if fault is None else (fault.backend, fault.against)
-    hot = frozenset({Forcing.HOT}) if backend == "llvm" else frozenset[Forcing]()
+    hot = frozenset({Forcing.HOT}) if backend in COMPILED else frozenset[Forcing]()
     forcing = hot if fault is None else fault.forcing
     differ = Differ([name], against, limits=_LIMITS, most=_MOST, forcing=forcing)
     differ.form = False if forcing else None
-    if name == "llvm":  # with a fresh program, of which nothing is compiled
+    if name in COMPILED:  # with a fresh program, of which nothing is compiled
         program.cache_clear()
         _expected.cache_clear()
     expected = _expected(number, against)
     with contextlib.ExitStack() as stack:
-        if name == "llvm":  # whose code on disk is that of another fault, or of none
+        if name in COMPILED:  # whose code on disk is that of another fault, or of none
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             stack.enter_context(mock.patch.dict(os.environ, FERRYVM_CACHE_DIR=folder))
         if fault is not None:
@@ -369,14 +392,14 @@ def search(fault: KernelFault, programs: int = MOST) -> int | None:
 
 def main(names: list[str]) -> int:
     """Print after how many programs each fault is found; 1 if fewer than 95 % are."""
-    chosen = [fault for fault in FAULTS if not names or fault.name in names]
+    chosen = [one for one in FAULTS if not names or {one.name, one.backend} & {*names}]
     found = 0
     for fault in chosen:
         began = time.process_time()
         number = search(fault)
         found += number is not None
         spent = time.process_time() - began
-        print(f"{fault.name:36} {number or '-':>4} {spent:8.1f} s", flush=True)
+        print(f"{fault.name:36} {fault.backend:9} {number or '-':>4} {spent:8.1f} s", flush=True)
     print(f"{found} of {len(chosen)} found")
     return 0 if found >= 0.95 * len(chosen) else 1
 

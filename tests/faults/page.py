@@ -232,8 +232,9 @@ all {count}, by its states after every 997 instructions against those of the ref
 """,
     "In kernels": """\
 Faults in the definition of barriers (`ferryvm.machine.barrier`), and in parallel regions (`ferryvm.ir.group`). Random
-kernels (`ferry fuzz --kind kernel`) find all {count}, and those [at barriers](#at-barriers), without moving the program:
-`python -m tests.faults.kernel` prints after how many programs, most of them in the first.
+kernels (`ferry fuzz --kind kernel`) find all {count}, and those [at barriers](#at-barriers), without moving the program,
+those in parallel regions in code of `llvm` and of `vliw`: `python -m tests.faults.kernel` prints after how many programs, most
+of them in the first, three of them on `vliw` in the 34th and 45th.
 """,
     "In items on threads": """\
 Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ..tier import nightly
-from .kernel import FAULTS, KernelFault, is_found, search
+from .kernel import COMPILED, FAULTS, KernelFault, is_found, search
 
 CHEAP = ("item-without-references", "order-reversed", "divergence-unseen")
 
@@ -16,14 +16,15 @@ def test_nothing_is_found_without_a_fault() -> None:
 
 
 @pytest.mark.nightly
-def test_nothing_is_found_in_native_code_without_a_fault() -> None:
-    assert not any(is_found(None, number, "llvm") for number in range(6))
+@pytest.mark.parametrize("backend", COMPILED)
+def test_nothing_is_found_in_compiled_code_without_a_fault(backend: str) -> None:
+    assert not any(is_found(None, number, backend) for number in range(6))
 
 
 @pytest.mark.parametrize(
     "fault",
     [one if one.name in CHEAP else nightly((one,)) for one in FAULTS],
-    ids=lambda fault: fault.name,
+    ids=lambda fault: f"{fault.name}-{fault.backend}",
 )
 def test_random_kernels_find_the_fault(fault: KernelFault) -> None:
     assert search(fault) is not None, fault.about

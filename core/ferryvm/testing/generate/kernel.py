@@ -7,7 +7,8 @@
 
 Items are independent between two barriers by construction. Each array of the group is in one *mode*
 from one barrier to the next: an item has its own element, or reads any, or updates any in one
-way that commutes. Code around barriers begins and ends in the same modes, so iterations of a
+way that commutes. Statics have modes, too: one item of one group writes them, or all items of this
+group read them. Code around barriers begins and ends in the same modes, so iterations of a
 loop fit each other. Rarely a barrier is in a branch that some items may not take: then the launch
 traps, at the same place on every backend.
 """
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 from ferryvm.program import HostImport
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.kernel_code import Helper, KernelCode, KernelTables, Tile
+from ferryvm.testing.generate.kernel_code import Cell, Helper, KernelCode, KernelTables, Tile
 from ferryvm.testing.generate.literal import I64
 from ferryvm.testing.generate.skiff import declaration
 from ferryvm.testing.generate.skiff_expression import NAMES, SCRATCH, Array, SkiffTables
@@ -175,6 +176,8 @@ class Kernels(KernelCode):
             lines.append(self._pure((t, t), t))
             self.pure = (*self.pure, self.functions[-1])
         self.tiles = tuple(self._tile() for _ in range(chance.between(1, 3)))
+        self.cells = tuple(self._cell(groups) for _ in range(chance.pick((0, 1, 1, 2))))
+        lines += [f"(define {cell.name} {self.literal(cell.type)})" for cell in self.cells]
         place_type = chance.below(4)
         to = place_type, chance.pick(ELEMENTS[place_type])
         name, indices = self.name("member"), [self.name("at") for _ in sizes]
@@ -213,7 +216,9 @@ class Kernels(KernelCode):
         self.kind, self.helper = around, None
         self.item, self.places = None, ()
         member = Member(name, sizes, self.tiles, parameters, work, to)
-        self.tiles = ()
+        for cell in self.cells:
+            self.know(cell.name, cell.type)
+        self.tiles, self.cells = (), ()
         typed = [f"({n} i64)" for n in indices]
         return [*lines, define(name, [*typed, *arrays], body)], member
 
@@ -234,6 +239,11 @@ class Kernels(KernelCode):
         element = self.chance.pick(ELEMENTS[t])
         update = self.chance.pick(COMMUTING) if element in UPDATED else ""
         return Tile(self.name("tile"), element, t, length, update)
+
+    def _cell(self, groups: int) -> Cell:
+        chance = self.chance
+        group = chance.below(groups) if groups > 1 else None
+        return Cell(self.name("cell"), chance.below(4), group, chance.below(self.count))
 
     @contextlib.contextmanager
     def _in_member(self, uniform: list[list[str]], most: int) -> Iterator[None]:

@@ -22,9 +22,9 @@ _DEEPEST = 3
 
 
 class Mode(enum.Enum):
-    """The use of an array of the group from one barrier to the next."""
+    """The use of an array of the group, or of a static, from one barrier to the next."""
 
-    OWN = "each item its own element"
+    OWN = "each item its own element; the static its one item"
     READ = "any element is read"
     UPDATE = "any element is updated"
 
@@ -38,6 +38,17 @@ class Tile(NamedTuple):
     length: int
     update: str
     """The way in which it may be updated; empty if its elements cannot be."""
+
+
+class Cell(NamedTuple):
+    """A static that one item of one group writes and reads, or all items of this group read."""
+
+    name: str
+    type: int
+    group: int | None
+    """The number of the group; None if there is one only."""
+    item: int
+    """The number of the item in its group."""
 
 
 class Helper(NamedTuple):
@@ -71,6 +82,7 @@ class KernelCode(Writer):
         self.count = 1
         """Items of the group."""
         self.tiles: tuple[Tile, ...] = ()
+        self.cells: tuple[Cell, ...] = ()
         self.modes: dict[str, Mode] = {}
         self.uniform: list[list[str]] = [[], [], [], []]
         """Variables with the same value in all items of a group, by type."""
@@ -114,11 +126,16 @@ class KernelCode(Writer):
         for tile in self.tiles:
             modes = (Mode.OWN, Mode.OWN, Mode.READ, Mode.READ)
             found[tile.name] = self.chance.pick((*modes, Mode.UPDATE) if tile.update else modes)
+        for cell in self.cells:
+            found[cell.name] = self.chance.pick((Mode.OWN, Mode.READ, Mode.READ))
         return found
 
     def uniform_leaf(self, t: int) -> str:
         """A value that is the same in all items of a group."""
         self.work += self.weight
+        cells = self._read_cells(t)
+        if cells and self.chance.flip(0.4):
+            return self._taken(self.chance.pick(cells))
         if self.uniform[t] and self.chance.flip(0.7):
             return self.chance.pick(self.uniform[t])
         return self.literal(t)
@@ -142,6 +159,20 @@ class KernelCode(Writer):
         self.work += 4 * self.weight
         self.modes = self.any_modes()
         return "(barrier)"
+
+    def phase_cell(self) -> str:
+        """A static that its item writes in front of a barrier, and all items read behind it."""
+        if not self.cells:
+            return self.phase_barrier()
+        cell = self.chance.pick(self.cells)
+        self.work += 8 * self.weight
+        before = [] if self.modes[cell.name] is Mode.OWN else [self.phase_barrier()]
+        self.modes[cell.name] = Mode.OWN
+        written, barrier = self._written(cell), self.phase_barrier()
+        self.modes[cell.name] = Mode.READ
+        name = self.variable_of(cell.type)
+        read = f"(set! {name} {self.operation(cell.type, name, self._taken(cell))})"
+        return " ".join([*before, written, barrier, read])
 
     def phase_set(self) -> str:
         """A variable of the group gets another value."""
@@ -298,7 +329,10 @@ class KernelCode(Writer):
         return text
 
     def leaf(self, t: int) -> str:
-        """A variable, a literal or an element of the group's arrays."""
+        """A variable, a literal, a static or an element of the group's arrays."""
+        cells = self._read_cells(t)
+        if cells and self.chance.flip(0.3):
+            return self._taken(self.chance.pick(cells))
         found = [
             tile
             for tile in self.tiles
@@ -324,6 +358,38 @@ class KernelCode(Writer):
         if choice < 0.8:
             return f"{chance.below(tile.length)}i64"
         return f"(& {chance.pick(self.readable[I64])} {tile.length - 1}i64)"
+
+    def _read_cells(self, t: int) -> list[Cell]:
+        """The statics of a type that all items of their group read up to the next barrier."""
+        return [
+            cell
+            for cell in self.cells
+            if cell.type == t and self.places and self.modes[cell.name] is Mode.READ
+        ]
+
+    def _taken(self, cell: Cell) -> str:
+        """The value of a static, in its group; that of the others is known."""
+        self.work += 2 * self.weight
+        if cell.group is None:
+            return cell.name
+        return f"(if (= g {cell.group}i64) {cell.name} {self.literal(cell.type)})"
+
+    def statement_cell_put(self) -> str:
+        """A static gets a value in the one item that may write it, often from its former one."""
+        found = [cell for cell in self.cells if self.modes[cell.name] is Mode.OWN]
+        if not found:
+            return self.statement_tile_put()
+        return self._written(self.chance.pick(found))
+
+    def _written(self, cell: Cell) -> str:
+        self.work += 6 * self.weight
+        writes = f"(= {self.at} {cell.item}i64)"
+        if cell.group is not None:
+            writes = f"(and (= g {cell.group}i64) {writes})"
+        value = self.value(cell.type, 1)
+        if self.chance.flip(0.5):
+            value = self.operation(cell.type, cell.name, value)
+        return f"(if {writes} (set! {cell.name} {value}))"
 
     def statement_tile_put(self) -> str:
         """The item's own element gets a value."""
