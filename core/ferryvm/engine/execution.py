@@ -172,9 +172,8 @@ class Execution:
     def launches(self) -> Launches | None:
         """The launches of the program as it is now, as code of the engine's backend leaves for
         them; None if there are none, or they are not to be left for."""
-        _, artifact = self._prepared.get((self.engine.backend.name, _NOTHING_FORCED), (None, None))
-        found: Launches | None = getattr(artifact, "ready_launches", None)  # a MixedArtifact has it
-        return found
+        found = self._prepared.get((self.engine.backend.name, _NOTHING_FORCED))
+        return None if found is None else getattr(found[1], "ready_launches", None)
 
     def collections(self) -> dict[str, object] | None:
         """Metrics of the collections of objects so far; None for a program without references.

@@ -202,8 +202,9 @@ class MixedArtifact(Artifact):
     @property
     def ready_launches(self) -> Launches | None:
         """The launches; None if a shadow repeats what runs, or programs wait for compilers."""
-        is_free = self._requirements.is_free and not self._requirements.may_stop
-        return self.launches if is_free and self._shadow is None else None
+        if self._shadow is not None or self._requirements.may_stop:
+            return None
+        return self.launches if self._requirements.is_free else None
 
     @property
     def waited(self) -> float:  # type: ignore[override]  # counted where programs wait

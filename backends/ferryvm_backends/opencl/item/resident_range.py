@@ -24,7 +24,7 @@ from ferryvm.traffic import SPACE, Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays, object_ranges
 from ferryvm_backends.opencl.copied import SLICE, Residents
 from ferryvm_backends.opencl.item.kernel import HEAD
-from ferryvm_backends.opencl.item.native_range import NativeRange
+from ferryvm_backends.opencl.item.native_range import NO_HEAD, NativeRange
 from ferryvm_backends.opencl.item.prepared import WholeRange, header
 from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset
@@ -110,17 +110,15 @@ class ResidentRange:
 
     def fits(self, elements: Sequence[LeftElements]) -> bool:
         """True if the device's memory, the kernel, and the places of elements are as they were."""
-        if self._is_forgotten or self.seconds > SLICE:
-            return False
         residents = self._residents
-        for one in elements:
-            if one.memory is not residents or not one.is_there:
+        for one in elements:  # if one is not there any more, `run` finds it
+            if one.memory is not residents:
                 return False
-        native = self._native
-        if not native.is_armed:
-            if not self._is_there():
-                return False
-            native.arm()
+        if self._native.is_armed and self.seconds <= SLICE:
+            return not self._is_forgotten
+        if self._is_forgotten or self.seconds > SLICE or not self._is_there():
+            return False
+        self._native.arm()
         return True
 
     def _is_there(self) -> bool:
@@ -201,7 +199,7 @@ class ResidentRange:
             native.send_part(space, ranges)
         at, staging = BufferOffset(self._slots), self.copied.residence.staging
         reads = [(at.buffer.int_ptr, at.offset, HEAD.itemsize, staging)] if whole.can_leave else []
-        head = (staging, HEAD.itemsize) if whole.can_leave else (native.word(0), 0)
+        head = (staging, HEAD.itemsize) if whole.can_leave else NO_HEAD
         first, end, block, local = whole.given
         native.complete(
             self._address + vars(ControlBlock)["host_stack"].offset,

@@ -179,9 +179,11 @@ class Dependencies:
                 return False
         if self._cells and not _are_equal((_content(cell), value) for cell, value in self._cells):
             return False
-        return not self._attributes or _are_equal(
-            (getattr(module, name, MISSING), value) for module, name, value in self._attributes
-        )
+        for module, name, value in self._attributes:
+            found = getattr(module, name, MISSING)
+            if found is not value and not _is_equal(found, value):
+                return False
+        return True
 
 
 def are_alike(one: object, other: object) -> bool:

@@ -137,7 +137,7 @@ def launch(
     if not isinstance(kernel, Kernel):
         raise TypeError(f"launch takes a kernel, made by ferryvm.kernel; found {shown(kernel)}")
     key = n, group, backend
-    is_plain = tuple(map(type, key)) in _PLAIN and policy is None and check is None
+    is_plain = policy is None is check and (type(n), type(group), type(backend)) in _PLAIN
     if is_plain:
         form = kernel.forms.get(key)  # type: ignore[arg-type]  # it is of these types
         if form is not None and form[0].__ferryvm_function__ is kernel.function:
