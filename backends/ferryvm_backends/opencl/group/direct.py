@@ -19,7 +19,7 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.launch_operands import LaunchOperands
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.item.kernel import ItemKernel
-from ferryvm_backends.opencl.item.native_range import NativeRange
+from ferryvm_backends.opencl.item.native_range import NO_HEAD, NativeRange
 from ferryvm_backends.opencl.launch import RangeStatus
 
 SHORT = 0.05
@@ -53,7 +53,7 @@ class DirectRange:
             kernel.given(first, limit),
             kernel.sizes(limit - first, 1, 1),
             (),
-            (end, 0),
+            NO_HEAD,
             [(address, end, WORD_BYTES) for address in changed],
         )
 

@@ -61,6 +61,8 @@ class ItemShape:
     """True if items may store anything else, which sets dirty marks."""
     checked: CheckedWords | None = None
     """The words on which the check of groups depends, if these are all."""
+    is_foreseen: bool = False
+    """True if the words and headers, and an item's number, decide if it leaves, see `foreseen`."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
     """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
 

@@ -37,6 +37,9 @@ Read = tuple[int, int, int, int]
 _MOST_SENT = 1 << 16
 """Bytes of a range of which all are sent if one has changed; behind them none may have changed."""
 
+NO_HEAD = 0, 0
+"""Address and bytes of the head of the slots where it need not be looked at."""
+
 _SIZE, _TIMES, _SEND_WORDS = 2, 5, 7
 """Words of an entry of the table of what is sent."""
 

@@ -30,7 +30,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.item.kernel import HEAD, ItemKernel
-from ferryvm_backends.opencl.item.native_range import NativeRange, Read, staged
+from ferryvm_backends.opencl.item.native_range import NO_HEAD, NativeRange, Read, staged
 from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
 from ferryvm_backends.opencl.launch import ItemRecord, RangeStatus
@@ -191,7 +191,10 @@ class PreparedRange:
             native.expect(control.objects + one, found)
         for segment, ranges, _ in self._sent:
             native.send_part(segment, ranges)
-        reads, copies = staged(self._reads, copied.residence.staging)
+        can_leave = self.whole.can_leave
+        reads = self._reads if can_leave else self._reads[1:]  # the head is zero then
+        reads, copies = staged(reads, copied.residence.staging)
+        head = (reads[0][-1], self._head.nbytes) if can_leave else NO_HEAD
         for segment, first, end, _ in self._results:
             host, mirror = segment.addresses
             copies.append((host + first, mirror + first, end - first))
@@ -206,7 +209,7 @@ class PreparedRange:
             self._launch,
             self.whole.kernel.sizes(end - first, block, local),
             reads,
-            (reads[0][-1], self._head.nbytes),
+            head,
             copies,
             [self._buffers.unknown, copied.unknown],
         )

@@ -395,7 +395,8 @@ class ItemRanges(AtOnceRanges):
             found.seconds += taken
             self._note(head, control, (first, end), block, found)
             if (first, end) == (begin, limit) and not is_measured:
-                self._whole = WholeRange(kernel, given)
+                is_sure = self._shape.is_foreseen and kernel is self._kernel
+                self._whole = WholeRange(kernel, given, can_leave=not is_sure)
             if not (is_measured or self._memory.wraps):
                 self._adapt(taken, end - first)
             first = end

@@ -44,6 +44,7 @@ from ferryvm_backends.opencl.item import (
     shared_types,
 )
 from ferryvm_backends.opencl.item.bound import loop_bounds
+from ferryvm_backends.opencl.item.foreseen import are_exits_foreseen
 from ferryvm_backends.opencl.item.header import overwritten, passed_headers, stored_arrays
 from ferryvm_backends.opencl.recursion import levels
 from ferryvm_backends.opencl.text import (
@@ -113,6 +114,9 @@ def item_text(
         levels=depth,
         unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
     )
+    if not (is_block or choices.forced):
+        foreseen = are_exits_foreseen(module, items.function, choices.polls)
+        shape = dataclasses.replace(shape, is_foreseen=foreseen)
     declared = declarations(d) + constant_tables([module], launch.verified)
     text = module_text(module, d, declared, choices, describer(launch.verified))
     return KernelText(text, tuple(guard_pcs(module, {})), False, use), shape

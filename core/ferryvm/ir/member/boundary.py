@@ -68,7 +68,7 @@ def _truncate(check: Body) -> None:
             block.operations, block.terminator = [], Terminator("return")
         block.operations = [o for o in block.operations if SHAPES[o.name].role is not Role.CHANGES]
     exits = [b for b in check.blocks if any(o.state is not None for o in b.operations)]
-    needed = {*exits, *_leading_to(exits, check)}
+    needed = {*exits, *leading_to(exits, check)}
     for block in check.blocks:
         if needed.isdisjoint(edge.block for edge in block.end.edges):
             block.terminator = Terminator("return")  # a loop without exits may take long
@@ -164,11 +164,11 @@ def depends_on_load(values: Iterable[Value], passed: Mapping[Value, list[Value]]
 
 def orders_all(body: Body) -> bool:
     """True if a member may store outside of its group's arrays in front of a barrier."""
-    before = _leading_to([block for block in body.blocks if _is_barrier(block)], body)
+    before = leading_to([block for block in body.blocks if _is_barrier(block)], body)
     return any(o in block.operations for o in changes(body) for block in before)
 
 
-def _leading_to(blocks: Iterable[Block], body: Body) -> set[Block]:
+def leading_to(blocks: Iterable[Block], body: Body) -> set[Block]:
     """The blocks from which control may come to one of these."""
     sources: dict[Block, list[Block]] = {block: [] for block in body.blocks}
     for block in body.blocks:
