@@ -71,6 +71,16 @@ def test_items_wait_where_the_limit_leaves_no_room_for_objects() -> None:
     assert outcome(execution) == outcome(expected)
 
 
+def test_items_wait_where_no_threads_can_begin(caplog: pytest.LogCaptureFixture) -> None:
+    execution, batch = suspended(ENDS)
+    finisher, objects = slots.finisher(execution), execution.machine.objects
+    assert objects is not None
+    with mock.patch.object(slot_run, "SlotTeam", side_effect=MemoryError("none left")):
+        assert finisher.finish(objects, batch, lambda: False) is batch
+    assert "wait for their turn: none left" in caplog.text
+    assert finisher.finish(objects, batch, lambda: False) is batch
+
+
 def test_the_machine_that_launches_does_not_change() -> None:
     execution, batch = suspended(ENDS)
     objects = execution.machine.objects

@@ -19,6 +19,7 @@ import weakref
 from array import array
 from collections.abc import Callable
 
+from ferryvm.backend import BackendError
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import LOOK, crew
 from ferryvm.engine.parallel import useful_threads
@@ -34,6 +35,7 @@ from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import reserve
 from ferryvm.machine.slot_code import SlotCode, SlotControl
+from ferryvm.notice import Log
 from ferryvm.region.region import Region
 from ferryvm.thread import ThreadError
 
@@ -44,13 +46,15 @@ _FIRST_SECONDS = 1e-6
 """Time of the rest of an item, before it has been measured."""
 
 _ITEM_BYTES = 256
-"""Bytes of the objects that an item may make; as many as others of its thread have left."""
+"""Bytes for the objects of an item, on average."""
 
 _LEAST_ARENA = 1 << 12
 """Bytes for the objects of a thread."""
 
 LEAST = 32
 """Items that are worth the beginning of threads."""
+
+_LOG = Log("ferryvm")
 
 BindSlots = Callable[[ControlBlock], SlotCode | None]
 
@@ -130,7 +134,7 @@ class SlotRun(ChunkedRun):
         release(self._team.range.bell)
 
     def _stop_at(self, item: int) -> None:
-        """Begin no further slot: the lower ones have begun."""
+        """Begin no further slot; those that have not begun wait for their turn."""
         super()._stop_at(self._team.first)
 
     def remainder(self) -> ItemBatch:
@@ -160,18 +164,20 @@ class ThreadedSlots(SlotFinisher):
         self._region, self._threads, self._bind = region, threads, bind
         self._seconds = _FIRST_SECONDS
         """Time of the rest of an item."""
+        self._is_able = True
+        """False since threads could not begin."""
         self._teams: weakref.WeakKeyDictionary[ObjectMemory, SlotTeam] = weakref.WeakKeyDictionary()
 
     def finish(
         self, objects: ObjectMemory, batch: ItemBatch, is_stopped: Callable[[], bool]
     ) -> ItemBatch:
-        if batch.count < self._least:
+        if batch.count < self._least or not self._is_able:
             return batch
         try:
             team, threads = self._prepared(objects, batch)
-        except (MemoryError, OSError, ThreadError):
-            return batch  # they go on in their turn
-        if team is None:
+        except (BackendError, MemoryError, OSError, ThreadError) as error:
+            self._is_able = False
+            _LOG.warning("suspended items of a launch wait for their turn: %s", error)
             return batch
         (slots,) = batch.runs
         team.give(slots)
@@ -183,14 +189,14 @@ class ThreadedSlots(SlotFinisher):
         self._seconds = 1e-9 * sum(one.nanoseconds for one in team.workers) / len(slots)
         return work.remainder()
 
-    def _prepared(self, objects: ObjectMemory, batch: ItemBatch) -> tuple[SlotTeam | None, int]:
-        """The team for a batch, and the number of its threads. Raises MemoryError, OSError,
-        ThreadError."""
+    def _prepared(self, objects: ObjectMemory, batch: ItemBatch) -> tuple[SlotTeam, int]:
+        """The team for a batch, and the number of its threads. Raises BackendError, MemoryError,
+        OSError, ThreadError."""
         team = self._teams.get(objects)
         if team is None:
             code = self._bind(ControlBlock())
             if code is None:
-                return None, 0
+                raise BackendError("the interpreter has no native code for them")
             team = SlotTeam(objects, code, self._region, self._threads, self._bind)
             self._teams[objects] = team
         threads = useful_threads(batch.count * self._seconds, self._threads)

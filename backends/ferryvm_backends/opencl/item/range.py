@@ -54,6 +54,7 @@ from ferryvm_backends.opencl.item.range_run import (
     batch_of,
     can_go_on,
     counted,
+    in_order,
     is_guard,
     put_back,
     stops,
@@ -478,9 +479,10 @@ class ItemRanges(AtOnceRanges):
         for pc, times in counted(failed).items():
             self.failures[pc] += times
         finisher = None if objects.gathered is not None else self.finish_slots
+        rows = in_order(slots)
         if finisher is None or control.interrupt or found.is_interrupted:
-            return left.joined(batch_of(slots))
-        may_go_on = can_go_on(slots)
-        ready = batch_of(slots, may_go_on)
+            return left.joined(batch_of(slots, rows))
+        is_ready = can_go_on(slots)[rows]
+        ready = batch_of(slots, rows[is_ready])
         ready = finisher.finish(objects, ready, lambda: found.is_interrupted)
-        return left.joined(batch_of(slots, ~may_go_on)).joined(ready)
+        return left.joined(batch_of(slots, rows[~is_ready])).joined(ready)

@@ -84,13 +84,16 @@ def can_go_on(slots: Slots) -> npt.NDArray[np.bool_]:
     return found
 
 
-def batch_of(slots: Slots, which: npt.NDArray[np.bool_] | None = None) -> ItemBatch:
-    """The items, or those of them for which `which` is true, in the order of their numbers."""
-    order = np.argsort(slots[:, ITEM].view(np.int64))
-    if which is not None:
-        order = order[which[order]]
-    addresses = array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes())
-    return ItemBatch([addresses], [slots], int(slots[:, SIZE].sum()))
+def in_order(slots: Slots) -> npt.NDArray[np.int64]:
+    """The rows of the items in the order of their numbers."""
+    found: npt.NDArray[np.int64] = np.argsort(slots[:, ITEM].view(np.int64))
+    return found
+
+
+def batch_of(slots: Slots, rows: npt.NDArray[np.int64]) -> ItemBatch:
+    """The items of some rows, which are in the order of items."""
+    addresses = array("Q", (slots.ctypes.data + slots.strides[0] * rows).tobytes())
+    return ItemBatch([addresses], [slots], int(slots[rows, SIZE].sum()))
 
 
 def stops(slots: Slots, guards: Sequence[int]) -> npt.NDArray[np.int64]:
