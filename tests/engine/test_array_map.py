@@ -229,3 +229,16 @@ def test_no_object_refers_to_the_memory_of_a_released_array() -> None:
         array_map.release(f, [out])
         assert len(outside()) == len(space.hosts) == 1
     assert out.tolist() == (3 * xs).tolist()
+
+
+def test_ranges_are_reduced_and_scanned_without_an_array() -> None:
+    program = ferryvm.compile("(define (plus (x i64) (y i64)) (+ x y))")
+    f = ferryvm.Engine("threaded").instantiate(program).plus
+    assert ferryvm.reduce(f, range(5, 3000, 7)) == sum(range(5, 3000, 7))
+    assert ferryvm.reduce(f, range(0)) == 0
+    assert ferryvm.scan(f, range(4, 0, -1)).tolist() == [4, 7, 9, 10]
+    out = np.zeros(3, np.int64)
+    with pytest.raises(CallError, match=r"out has the shape \(3,\)"):
+        ferryvm.scan(f, range(4), out=out)
+    with pytest.raises(CallError, match="do not fit into 64 bits"):
+        ferryvm.reduce(f, range(2**63, 2**63 + 2))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,44 @@ def test_elements_may_be_bools() -> None:
     found = ferryvm.scan(lambda a, b: a or b, np.array([False, True, False]))
     assert found.dtype == bool
     assert found.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        range(1),
+        range(10, -3000, -3),
+        range(1025),
+        range(2**63 - 5, 2**63),
+        range(-(2**63), 2**63 - 2**55, 2**55),
+        range(7, 8, 2**80),
+    ],
+)
+def test_numbers_of_ranges_are_computed_where_they_are_used(numbers: range) -> None:
+    def mixed(a, b):
+        return max(a, b) ^ 1
+
+    for initial in (None, 3):
+        given = () if initial is None else (initial,)
+        found = ferryvm.reduce(operator.xor, numbers, initial)
+        assert (type(found), found) == (int, functools.reduce(operator.xor, numbers, *given))
+    out = np.zeros(len(numbers), np.int64)
+    assert ferryvm.scan(max, numbers, out=out) is out
+    assert out.tolist() == [*itertools.accumulate(numbers, max)]
+    assert ferryvm.scan(operator.or_, numbers).tolist() == [
+        *itertools.accumulate(numbers, operator.or_)
+    ]
+
+
+def test_reductions_and_scans_make_large_arrays_of_blocks() -> None:
+    """The function alone has no arrays, so its program has objects only from then on."""
+    count = (1 << 22) + 1
+    tracemalloc.start()
+    assert ferryvm.reduce(operator.add, range(count)) == count * (count - 1) // 2
+    assert tracemalloc.get_traced_memory()[1] < 8 * count
+    tracemalloc.stop()
+    found = ferryvm.scan(operator.or_, range((1 << 20) + 1))
+    assert found[-1] == (1 << 21) - 1
 
 
 def test_ranges_have_python_s_integers_of_any_size() -> None:

@@ -39,9 +39,9 @@ from ferryvm.engine.resident_call import call_resident
 from ferryvm.engine.target import Target
 from ferryvm.failure import shown
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.isa.type import I64, Reference, Type, ValueType, to_python
+from ferryvm.isa.type import I64, Reference, Type, ValueType, signed, to_python
 from ferryvm.skeleton import mapping
-from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.array_type import OF_RANGE, OF_VALUE, ArrayType
 from ferryvm.skeleton.operation import FLOATS, INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
 from ferryvm.skeleton.scan import scan as skeleton_scan
@@ -278,13 +278,12 @@ def reduce(
 
     Without one an empty array has the neutral element of the function, if that does one operation
     that has one (`+ * min max & | ^`), and raises CallError otherwise. Of an array of complex
-    numbers the function takes two pairs of floats, and returns one. docs/parallel.md states the
-    order. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
+    numbers the function takes two pairs of floats, and returns one; a function of i64 takes the
+    numbers of a range, too, of which no array is made. docs/parallel.md states the order. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
     f = exported("reduce", function)
     operation, kind = _combination(f, array)
-    view = viewed(array) if initial is None else None
-    if view is not None and not view.size:
+    if initial is None and _is_empty(array):
         initial = _neutral(f)
     has_initial = initial is not None
     start: tuple[Any, ...] = (initial,) if has_initial else ()
@@ -318,7 +317,7 @@ def _neutral(f: Exported) -> float:
 
 def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) -> Array:
     """An array that has for each element of an array of numbers the combination of all up to it,
-    itself included, by a function of an instance, which is as of `reduce`.
+    itself included, by a function of an instance; both are as of `reduce`.
 
     It is `out`, which has the shape of the array and may be the same, or a fresh one of one
     dimension. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
@@ -336,18 +335,33 @@ def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) 
         found: Array = f.calls.call(target, (_elements(f, kind, array),))  # type: ignore[assignment]  # one result
         return found.view(array.dtype) if kind.is_pair else found
     assert isinstance(kind.value, Type)
-    view = viewed(array)
+    shape = _shape_if_known(array)
     parts = out.real if kind.is_pair and _is_complex(out) else out
     if of_result(f, kind.value, parts) != OF_VALUE[kind.value] or kind.is_pair != _is_complex(out):
         raise other_dtype(f, kind.value, out)
-    if view is not None and (out.shape != view.shape or not out.flags.writeable):
-        raise unfit_result(f, out, view.shape)
-    f.calls.call(target, (_elements(f, kind, array), _elements(f, kind, out)))
+    if shape is not None and (out.shape != shape or not out.flags.writeable):
+        raise unfit_result(f, out, shape)
+    f.calls.call(target, (_elements(f, kind, array), _parts(out)))
     return out
+
+
+def _shape_if_known(array: object) -> tuple[int, ...] | None:
+    """The shape of an array or a range; None for anything else, of which the call tells."""
+    if isinstance(array, range):
+        return range_shape(array)
+    view = viewed(array)
+    return None if view is None else view.shape
+
+
+def _is_empty(array: object) -> bool:
+    shape = _shape_if_known(array)
+    return shape is not None and 0 in shape
 
 
 def _elements(f: Exported, kind: ArrayType, array: Any) -> Any:
     """An array of a type as compiled code takes it."""
+    if kind.is_range:
+        return np.array([*_start_and_step(f, "the array", array), *range_shape(array)])
     if not kind.is_pair:
         return array
     if not array.flags.c_contiguous:
@@ -363,6 +377,8 @@ def _combination(f: Exported, array: object) -> tuple[Operation, ArrayType]:
     if not isinstance(value, Type) or (parameters, results) != (2 * wanted, wanted):
         described = described_parameters(f.target.parameters, f.signature)
         raise f.fault(f"a function of two numbers of one type is needed, found {described}")
+    if isinstance(array, range) and value is I64:
+        return Operation(f.name, is_function=True), OF_RANGE
     view = viewed(array.real if isinstance(array, np.ndarray) and is_pair else array)
     kind = None if view is None else ARRAY_TYPES.get(view.dtype)
     if kind is None or kind.value is not value:
@@ -432,12 +448,22 @@ def _with_steps(f: Exported, plan: _Plan, values: Sequence[Any]) -> list[Any]:
         if number not in plan.sequences:
             found.append(value)
             continue
-        for each in (value[0], value[-1]) if value else ():
-            if each.bit_length() > 63:
-                name = f.parameters[number]
-                raise f.fault(f"{name} is {value}, whose numbers do not fit into 64 bits")
-        found += (to_python(I64, each & I64.mask) for each in (value.start, value.step))
+        found += _start_and_step(f, f.parameters[number], value)
     return found
+
+
+def _start_and_step(f: Exported, name: str, numbers: range) -> tuple[int, int]:
+    """Start and step of a range, by which its numbers are computed modulo 2^64. Raises CallError
+    for other numbers than those of i64."""
+    if not fits_i64(numbers):
+        raise f.fault(f"{name} is {numbers}, whose numbers do not fit into 64 bits")
+    return signed(I64, numbers.start & I64.mask), signed(I64, numbers.step & I64.mask)
+
+
+def fits_i64(numbers: range) -> bool:
+    """True if all numbers of a range are numbers of i64."""
+    ends = (numbers[0], numbers[-1]) if numbers else ()
+    return all(-(1 << 63) <= each < 1 << 63 for each in ends)
 
 
 def range_shape(numbers: range) -> tuple[int]:

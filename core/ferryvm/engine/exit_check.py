@@ -37,7 +37,6 @@ class ExitChecker:
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._control = machine, machine.control
-        self._objects = machine.objects
         self._words = machine.memory.stack_words
         self._shapes: dict[int, tuple[int, int]] = {}
         self._control_words = machine.memory.control_words
@@ -86,7 +85,7 @@ class ExitChecker:
         control = self._control
         if control.hp > control.heap_capacity or control.hp % WORD_BYTES:
             return f"with hp {control.hp}: a multiple of {WORD_BYTES} up to {control.heap_capacity}"
-        if self._objects is not None:
+        if self._machine.objects is not None:
             top, end = control.object_top, control.object_end
             if top > end or top % WORD_BYTES or not top:
                 return f"with {top} bytes of objects: a multiple of {WORD_BYTES} up to {end}"
@@ -125,7 +124,8 @@ class ExitChecker:
         return opcode == _TEST and signed(I64, next_) >= signed(I64, limit) and bool(record)
 
     def _allocation_fault(self) -> str | None:
-        control, objects = self._control, self._objects
+        # A program without objects may have got some since this check was made.
+        control, objects = self._control, self._machine.objects
         if objects is None or self._machine.program.code.opcodes[control.pc] not in _allocating():
             return f"with ALLOCATE at pc {control.pc}, where no object is made or filled"
         if not objects.is_wanted():

@@ -20,6 +20,9 @@ class ArrayType:
     element: Element | Reference
     is_pair: bool = False
     """True for arrays of pairs, such as complex numbers, whose parts are neighbours."""
+    is_range: bool = False
+    """True for numbers that are computed where they are used: the array has start, step and count
+    of them, and is only read."""
 
     @classmethod
     def of(cls, element: Element) -> ArrayType:
@@ -27,7 +30,7 @@ class ArrayType:
         return cls(element.array, element)
 
     def __str__(self) -> str:
-        return f"{self.reference}{' of pairs' * self.is_pair}"
+        return f"{self.reference}{' of pairs' * self.is_pair}{' of a range' * self.is_range}"
 
     @property
     def is_narrow(self) -> bool:
@@ -82,6 +85,9 @@ class ArrayType:
 
     def push_count(self, writer: Writer, array: int) -> None:
         """Push the number of elements of the array in a local."""
+        if self.is_range:
+            self._push_part(writer, array, 2)
+            return
         writer.get(array)
         writer.emit("array.length")
         if self.is_pair:
@@ -91,6 +97,13 @@ class ArrayType:
     def push_element(self, writer: Writer, array: int, index: Push) -> None:
         """Push the values of the element of the array in a local whose number is pushed by
         `index`."""
+        if self.is_range:
+            self._push_part(writer, array, 0)
+            index()
+            self._push_part(writer, array, 1)
+            writer.emit("i64.mul")
+            writer.emit("i64.add")
+            return
         for part in range(len(self.values)):
             self._push_place(writer, array, index, part)
             self.load(writer)
@@ -101,6 +114,11 @@ class ArrayType:
             self._push_place(writer, array, index, part)
             writer.get(value)
             self.store(writer)
+
+    def _push_part(self, writer: Writer, array: int, number: int) -> None:
+        writer.get(array)
+        writer.i64(number)
+        self._access(writer, "get")
 
     def _push_place(self, writer: Writer, array: int, index: Push, part: int) -> None:
         writer.get(array)
@@ -120,6 +138,9 @@ OF_VALUE: dict[Type, ArrayType] = {
     F64: ArrayType.of(Element.F64),
 }
 """Arrays whose elements are the values of a type."""
+
+OF_RANGE = ArrayType(Element.I64.array, Element.I64, is_range=True)
+"""Ranges of numbers of i64."""
 
 
 def of_values(array: ArrayType) -> ArrayType:

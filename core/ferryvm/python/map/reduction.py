@@ -50,9 +50,6 @@ from ferryvm.python.value.value_kind import MisfitError, kind_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-CHUNK = 1 << 20
-"""Numbers of a range that are in memory at a time."""
-
 
 def reduce(function: Callable[..., Any], array: Any, initial: Any = None) -> Any:
     """All elements of an array of numbers combined by a function of two values, which must be
@@ -119,7 +116,8 @@ class _Combination:
                 raise self._fault(str(misfit)) from None
             return kind_
         if isinstance(array, range):
-            self._check_bounds(array)
+            if not array_map.fits_i64(array):
+                raise self._fault(f"{array} has numbers that do not fit into 64 bits")
             return INT
         if is_masked(array):
             raise self._fault("the array is masked; pass the values that are there, a.compressed()")
@@ -130,11 +128,6 @@ class _Combination:
         if not isinstance(kind, Array):
             raise self._fault(f"found {shown(array)}; an array of numbers is needed, or a range")
         return element_kind(kind.dtype)
-
-    def _check_bounds(self, numbers: range) -> None:
-        for number in numbers[:1], numbers[-1:]:
-            if number and number[0].bit_length() > 63:
-                raise self._fault(f"{numbers} has numbers that do not fit into 64 bits")
 
     def _found_version(self) -> Version:
         """The function for two elements, whose values are elements, too."""
@@ -183,7 +176,7 @@ class _Combination:
     def reduced(self, initial: Any) -> Any:
         """The combination of all elements."""
         array = self._array
-        is_empty = not len(array) if isinstance(array, range) else not array.size
+        is_empty = not array if isinstance(array, range) else not array.size
         if is_empty and initial is None:
             raise self._fault("the array has no elements; an initial value is needed")
         if is_empty and self._is_of_objects:
@@ -192,13 +185,12 @@ class _Combination:
         if is_empty:
             return self._scalar(start)
         try:
-            for chunk in self._chunks():
-                given, total = self._raw(chunk), start
-                start = self._use(lambda f: array_map.reduce(f, given, total))  # noqa: B023  # called at once
+            raw = self._raw(array)
+            found = self._use(lambda f: array_map.reduce(f, raw, start))
         except FerryError as error:
             raised = error
         else:
-            return self._scalar(start)
+            return self._scalar(found)
         elements = self._elements(raised)
         if initial is None:
             return self._scalar(functools.reduce(self._function, elements))
@@ -207,15 +199,10 @@ class _Combination:
     def scanned(self, out: Any) -> npt.NDArray[Any]:
         """The combinations up to each element."""
         array = self._array
-        shape = (len(array),) if isinstance(array, range) else array.shape
+        shape = array_map.range_shape(array) if isinstance(array, range) else array.shape
         result = np.empty(shape, self._dtype) if out is None else self._fit(out, shape)
-        given = array
-        if isinstance(array, range):
-            for first in range(0, len(array), CHUNK):
-                result[first : first + CHUNK] = self._chunk(array[first : first + CHUNK])
-            given = result
-        raw = self._raw(given)
-        is_apart = raw is not given or (given is array and self._overwrites(result))
+        raw = self._raw(array)
+        is_apart = raw is not array or self._overwrites(result)
         to = np.empty(shape, raw.dtype) if is_apart else result
         try:
             self._use(lambda f: array_map.scan(f, raw, out=to))
@@ -233,7 +220,10 @@ class _Combination:
 
     def _overwrites(self, result: npt.NDArray[Any]) -> bool:
         """True if results take the place of elements that CPython may need after a trap."""
-        return bool(self._version.sites) and address_of(result) == address_of(self._array)
+        array = self._array
+        if isinstance(array, range) or not self._version.sites:
+            return False
+        return address_of(result) == address_of(array)
 
     def _use(self, action: Callable[[Callable[..., Any]], Any]) -> Any:
         """The result of an action with the compiled function. Ctrl-C leaves nothing of it."""
@@ -245,18 +235,11 @@ class _Combination:
             stopped = KeyboardInterrupt(f"{self._form} of {self._of.__name__}: interrupted")
         raise stopped
 
-    def _chunks(self) -> Iterable[npt.NDArray[Any]]:
-        array = self._array
-        if not isinstance(array, range):
-            return [array]
-        return (self._chunk(array[n : n + CHUNK]) for n in range(0, len(array), CHUNK))
-
-    def _chunk(self, numbers: range) -> npt.NDArray[Any]:
-        first = np.arange(len(numbers), dtype=np.int64)
-        return first * numbers.step + numbers.start
-
-    def _raw(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The array that compiled code takes, where narrow elements have 32 bits."""
+    def _raw(self, array: Any) -> Any:
+        """The array that compiled code takes, where narrow elements have 32 bits; a range as it
+        is."""
+        if isinstance(array, range):
+            return array
         if array.dtype.kind == "u" and array.itemsize >= 4:
             return array.view(f"i{array.itemsize}")
         return array.astype(np.int32) if array.itemsize < 4 else array
