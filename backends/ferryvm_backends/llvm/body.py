@@ -30,6 +30,7 @@ from ferryvm_backends.llvm.host_call import HostCalls
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.poll import Polls
 from ferryvm_backends.llvm.side_exit import SideExits
+from ferryvm_backends.llvm.streaming import LINE
 from ferryvm_backends.llvm.strip_mining import StripMinedLoop, strip_mined_loops
 from ferryvm_backends.llvm.variant import Variant
 
@@ -50,6 +51,8 @@ class _Strip:
     block: ir.Block
     initial: list[ir.PhiInstr]
     """The block's arguments for the parameters of the head."""
+    stream: Operation | None
+    """A streaming store: each strip begins and ends at a line of the cache."""
 
 
 def lower_body(shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
@@ -67,9 +70,10 @@ class _BodyLowering:
         self.exits = SideExits(function)
         self.polls = Polls(function, self.exits)
         calls = Calls(function, self.exits)
+        self.objects = Objects(function)
         self.rules = Rules(
             Access(function),
-            Objects(function),
+            self.objects,
             self.exits,
             self.polls,
             calls,
@@ -101,7 +105,8 @@ class _BodyLowering:
                 strip_entry = function.block(f"{strip.head.label}.strip")
                 self.builder.position_at_end(strip_entry)
                 initial = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
-                self._strips[strip.head] = _Strip(strip, strip_entry, initial)
+                stream = next(filter(self.shared.streams.__contains__, strip.operations), None)
+                self._strips[strip.head] = _Strip(strip, strip_entry, initial, stream)
                 self.polls.spared.add(strip.poll)
 
     def run(self) -> None:
@@ -212,12 +217,17 @@ class _BodyLowering:
         bound = self.function.value(count.bound)
         budget = builder.load(self.polls.budget, typ=INT32)
         rest, most = builder.sub(bound, value), builder.zext(budget, WORD)
+        if strip.stream is not None:
+            base = self.function.value(self.shared.streams[strip.stream])
+            number = self._phis[count.value]
+            self.objects.begin_stream(strip.stream, base, value, number)
+            most = builder.and_(builder.add(most, word(LINE)), word(-LINE))
         length = builder.select(builder.icmp_unsigned("<", rest, most), rest, most)
         goes_on = builder.icmp_signed("<", value, bound)
         length = builder.select(goes_on, length, word(0))
         # Others rely on it that there is always some budget.
         remaining = builder.sub(budget, builder.trunc(length, INT32))
-        is_spent = builder.icmp_signed("==", remaining, ir.Constant(INT32, 0))
+        is_spent = builder.icmp_signed("<=", remaining, ir.Constant(INT32, 0))
         builder.store(builder.select(is_spent, ir.Constant(INT32, 1), remaining), self.polls.budget)
         limit = builder.add(value, length)
         builder.branch(self.blocks[head])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import llvmlite.binding as llvm
 
+from ferryvm.architecture import IS_X86
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
@@ -32,10 +33,12 @@ from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
+from ferryvm_backends._llvm import codegen
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.lane_count import vector_bits
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, inline_single_calls, parsed
+from ferryvm_backends.llvm.streaming import marked, stream_stores
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 _CLOSED_FORM = frozenset(
@@ -124,6 +127,13 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
             gather_overflow_checks(body)
         for body in () if module.groups or module.lanes is not None else module.bodies:
             substitute_back(body)
+        if (
+            region.kind is RegionKind.LAUNCH
+            and module.lanes is None
+            and not module.groups
+            and IS_X86
+        ):
+            stream_stores(module.root, module.streams, module.footprints)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary, also of large ones around
     # others.
@@ -179,6 +189,8 @@ def optimised(
         native = parsed(whole)
         step("lower")
         native = improve(native, pipeline)
+        if module.streams:
+            native = codegen.parsed(marked(str(native)))
         step("optimise")
         return native
 

@@ -41,6 +41,7 @@ class LoweringContext:
         self.options, self.polls = options, polls
         self.is_forced = Forcing.DEOPT in options.forcing
         self.guards = module.guards
+        self.streams = module.streams
         self.lengthy = lengthy_functions(module)
         self.writers = ExitStubs(self.native)
         self.catches = any(o.name == "caught" for body in module.bodies for o in body.operations)

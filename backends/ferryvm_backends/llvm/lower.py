@@ -80,6 +80,8 @@ def _lower_root(shared: LoweringContext, module: Module) -> None:
     if vector_bits() == _WIDEST and any(operation.name == "apply" for operation in operations):
         root.attributes.add(f'"prefer-vector-width"="{_WIDEST}"')
     lower_body(shared, variant, at_start(root))
+    if module.streams:
+        root = _fenced(shared, root)
     if not shared.options.observe:
         builder.ret(builder.call(root, [control], tail="tail"))
         return
@@ -90,6 +92,17 @@ def _lower_root(shared: LoweringContext, module: Module) -> None:
     if shared.options.counting:
         shared.count(storage, INSTRUCTIONS, builder.sub(fuel, storage.field(control, "fuel")))
     builder.ret(status)
+
+
+def _fenced(shared: LoweringContext, root: ir.Function) -> ir.Function:
+    """A function that orders the streaming stores of another one before all later stores."""
+    fenced = shared.entered("fenced")
+    fenced.linkage = "internal"
+    builder = at_start(fenced)
+    status = builder.call(root, [fenced.args[0]])
+    builder.call(shared.native.intrinsic("llvm.x86.sse.sfence", ir.VoidType(), []), [])
+    builder.ret(status)
+    return fenced
 
 
 def _check_stack(

@@ -9,6 +9,7 @@ and a loop over arrays of different kinds is vectorised without a comparison of 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import element_bytes
@@ -22,6 +23,19 @@ from ferryvm_backends._llvm.arithmetic import I1, WORD, word
 from ferryvm_backends._llvm.atomic import compare_exchange, update
 from ferryvm_backends._llvm.handler import POINTER
 from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.storage import STREAMED
+from ferryvm_backends.llvm.streaming import LINE
+
+
+class _Stream(NamedTuple):
+    """A strip of a loop whose stores stream."""
+
+    line: ir.Value
+    """The address of the first one, at a line of the cache."""
+    first: ir.Value
+    """The number of the strip's first iteration."""
+    number: ir.Value
+    """The number of an iteration."""
 
 
 class Objects:
@@ -29,6 +43,8 @@ class Objects:
 
     def __init__(self, function: FunctionContext) -> None:
         self.function, self.builder, self.storage = function, function.builder, function.storage
+        self.streams: dict[Operation, _Stream] = {}
+        """The streaming stores of loops that are being lowered."""
 
     # --- registers and types ----------------------------------------------------------------
 
@@ -114,7 +130,24 @@ class Objects:
     ) -> None:
         size, part = self._access(operation)
         where = self._elements(place, offset)
+        stream = self.streams.get(operation)
+        if stream is not None:
+            number = self.builder.sub(stream.number, stream.first)
+            where = self.storage.offset(stream.line, self.builder.shl(number, word(3)))
+            part += STREAMED
         self.storage.store(self._narrow(value, size), where, part, size, self._scope(operation))
+
+    def begin_stream(
+        self, store: Operation, base: ir.Value, first: ir.Value, number: ir.Value
+    ) -> None:
+        """Begin a strip of streaming stores at a line of the cache, in a form that shows LLVM so.
+        `base`: the invariant part of their offsets; `first`: the number of the strip's first
+        iteration, `number`: the number of an iteration."""
+        offset = self.builder.add(base, self.builder.shl(first, word(3)))
+        where = self._elements(self.function.value(store.arguments[0]), offset)
+        mask = self.builder.module.intrinsic("llvm.ptrmask.p0.i64", POINTER, [POINTER, WORD])
+        line = self.builder.call(mask, [where, word(-LINE)])
+        self.streams[store] = _Stream(line, first, number)
 
     def _scope(self, operation: Operation) -> str:
         """The metadata that tells arrays that this code has made from those that its frame had when

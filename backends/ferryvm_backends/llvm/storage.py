@@ -29,6 +29,11 @@ _FIXED = frozenset(
 """Fields that nothing changes while native code runs."""
 
 
+STREAMED = " streamed"
+"""Ends the name of a part of memory in accesses that `ferryvm_backends.llvm.streaming` finds by it
+in optimised code: they may overlap others of the part."""
+
+
 class Storage:
     """Memory accesses at a builder."""
 
@@ -40,12 +45,15 @@ class Storage:
         """The metadata of an access to a part."""
         found = self._tags.get(part)
         if found is None:
-            module = self.builder.module
-            root = module.add_metadata('!"ferryvm"')
-            kind = module.add_metadata(f'!"{part}", {root}, i64 0')
-            tag = module.add_metadata(f"{kind}, {kind}, i64 0")
+            kind = self._kind(part)
+            tag = self.builder.module.add_metadata(f"{kind}, {kind}, i64 0")
             found = self._tags[part] = f"!tbaa {tag}"
         return found
+
+    def _kind(self, part: str) -> str:
+        add, whole = self.builder.module.add_metadata, part.removesuffix(STREAMED)
+        above = add('!"ferryvm"') if whole == part else self._kind(whole)
+        return add(f'!"{part}", {above}, i64 0')
 
     def offset(self, pointer: ir.Value, bytes_: int | ir.Value) -> ir.Value:
         """A pointer that many bytes further."""

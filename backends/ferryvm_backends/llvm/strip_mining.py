@@ -53,17 +53,19 @@ class StripMinedLoop:
     """From the head into the loop."""
     out: Edge
     """From the head out of it."""
+    operations: list[Operation]
 
 
 def strip_mined_loops(body: Body) -> Iterator[StripMinedLoop]:
     """The loops of a body that are to be run in strips."""
     for loop in find_loops(body):
-        found = _strip(body, loop)
+        found = strip_of(body, loop)
         if found is not None:
             yield found
 
 
-def _strip(body: Body, loop: Loop) -> StripMinedLoop | None:
+def strip_of(body: Body, loop: Loop) -> StripMinedLoop | None:
+    """A loop that is to be run in strips; None for others."""
     operations = [*loop.operations]
     hindering = [operation for operation in operations if operation.name in _BRANCHES]
     if len(operations) > LONGEST or [operation.name for operation in hindering] != ["poll"]:
@@ -85,7 +87,15 @@ def _strip(body: Body, loop: Loop) -> StripMinedLoop | None:
         return None
     is_checked = any(operation.name == "trap_if" for operation in operations)
     return StripMinedLoop(
-        header, count, poll, state, at_header.made, is_checked, count.onward, count.exit
+        header,
+        count,
+        poll,
+        state,
+        at_header.made,
+        is_checked,
+        count.onward,
+        count.exit,
+        operations,
     )
 
 

@@ -387,6 +387,9 @@ class Module:
     footprints: dict[Operation, Footprint] = dataclasses.field(default_factory=dict)
     """Footprints of the accesses that `loop_versioning` has analysed. A pass that copies an access
     records the footprint of the copy."""
+    streams: dict[Operation, Value] = dataclasses.field(default_factory=dict)
+    """Stores of elements that fill a large array line by line, so that a compiler may have them
+    bypass the caches; each with the invariant part of its offset."""
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
     """The nests that have two versions, or were considered; recorded only if a compiler requests
     it."""

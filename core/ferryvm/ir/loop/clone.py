@@ -171,7 +171,7 @@ class LoopClone(Clones):
         passed = [Parameter(p.type) for p in target.parameters]
         own = set(self.loop.extent)
         behind = [block for block in self.body.blocks if block not in own]
-        new: dict[Value, Value] = {value: Parameter(value.type) for value in _used(behind, own)}
+        new: dict[Value, Value] = {value: Parameter(value.type) for value in used(behind, own)}
         joined.parameters = [*passed, *(p for p in new.values() if isinstance(p, Parameter))]
         lead_to(joined, target, passed)
         for edge in exits:
@@ -185,7 +185,7 @@ class LoopClone(Clones):
         return Edge(target, list(self.all(old.arguments)), old.is_back)
 
 
-def _used(behind: list[Block], own: set[Block]) -> list[Value]:
+def used(behind: list[Block], own: set[Block]) -> list[Value]:
     """The values that some blocks define and others use."""
     defined = {v for block in own for v in (*block.parameters, *block.operations)}
     found: dict[Value, None] = {}
