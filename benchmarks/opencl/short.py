@@ -5,6 +5,9 @@
             kernel with local memory, six launches and one wait
     items   1,000 trivial items over arrays of NumPy, over a call without a launch; by hand both
             copies, the kernel and one wait
+    resident
+            a launch of these items from Python over arrays on the device, and a wait; by hand the
+            kernel with its arguments, and a wait
 
 Turns alternate, and the least time of each counts. On a processor that shares the host's memory,
 too, it is copied.
@@ -94,6 +97,13 @@ def reverse(out, x):  # type: ignore[no-untyped-def]  # a kernel is compiled for
     out[i] = tile[63 - me] + 1.0
 
 
+@ferryvm.kernel
+def scaled(out, x, k):  # type: ignore[no-untyped-def]  # likewise
+    """Each element times k."""
+    i = ferryvm.item()
+    out[i] = k * x[i]
+
+
 class _ByHand:
     """Kernels that are written by hand, on a queue of their own."""
 
@@ -123,7 +133,8 @@ class _ByHand:
     def copied(
         self, given: np.ndarray[Any, Any], result: np.ndarray[Any, Any]
     ) -> Mapping[str, Callable[[], Any]]:
-        """A launch of items between two copies, from Python and from C, and one without copies."""
+        """A launch of items between two copies, from Python and from C; one without copies, and one
+        that sets its arguments, too."""
         source, to = self.buffer(given), self.buffer(result)
         kernel, queue, size = self.items, self.queue, (given.size,)
         kernel.set_args(to, source, np.int64(3))
@@ -137,6 +148,10 @@ class _ByHand:
             cl.enqueue_nd_range_kernel(queue, kernel, size, None)
             queue.finish()
 
+        def given_arguments() -> None:
+            kernel.set_args(to, source, np.int64(3))
+            launch()
+
         command = ["gcc", "-O2", "-shared", "-fPIC"]
         native = ctypes.CDLL(str(build("short", command, [written("short.c", _C.encode())]))).items
         names = ("NDRangeKernel", "WriteBuffer", "ReadBuffer")
@@ -149,6 +164,7 @@ class _ByHand:
             "pyopencl_us": whole,
             "c_us": lambda: native(*pointers, *words),
             "launch_us": launch,
+            "given_us": given_arguments,
         }
 
 
@@ -184,6 +200,23 @@ def _chain(
     run()
     if not np.array_equal(one, before + 6):
         raise BenchmarkError("the results of a chain are wrong")
+    run()
+    return run
+
+
+def _resident(engine: Engine, given: np.ndarray[Any, Any], wait: Callable[[], Any]) -> Any:
+    """A launch of items over arrays on the device, and a wait for its end."""
+    scaled.launched(Layout(1, None), None, None)._engine = engine
+    x, out = ferryvm.DeviceArray(given), ferryvm.DeviceArray(given)
+
+    def run() -> None:
+        ferryvm.launch(scaled, given.size, out, x, 3)
+        wait()
+
+    for _ in range(30):
+        run()
+    if out.where == "host" or not np.array_equal(out, 3 * given):
+        raise BenchmarkError("the results of items are wrong, or not on the device")
     run()
     return run
 
@@ -231,6 +264,7 @@ def short(
         ours = {
             "items_us": lambda: items(_ITEMS, 3, given, result),
             "call_us": lambda: none(_ITEMS, 3, given, result),
+            "resident_us": _resident(engine, given, session(device).queue.finish),
         }
         found = _least({**ours, **by_hand.copied(given, result)}, 2 * rounds, _CALLS)
     if not np.array_equal(result, 3 * given):
@@ -241,4 +275,7 @@ def short(
         goals.append(
             Target(f"1,000 items over a plain call, of {name}", over / found[of], 1.1, True)
         )
+    for name, of in (("pyopencl", "given_us"), ("a launch alone", "launch_us")):
+        ratio = found["resident_us"] / found[of]
+        goals.append(Target(f"1,000 items over DeviceArrays, of {name}", ratio, 1.1, True))
     return Metrics("short", "short launches", metrics, {}, goals)

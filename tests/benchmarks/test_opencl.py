@@ -356,5 +356,5 @@ def test_two_launches_give_the_same_with_copies_beside_kernels() -> None:
 @pytest.mark.nightly
 def test_short_launches_have_the_results_of_those_by_hand() -> None:
     found = short.short(find(), short.QUICK_SIZES, 1, lambda _line: None)
-    assert len(found.targets) == 4
+    assert len(found.targets) == 6
     assert all(isinstance(value, float) and value > 0 for value in found.metrics.values())
