@@ -99,6 +99,13 @@ def lambdas_in_comprehensions(xs, k):
     return products, [min(xs, key=lambda x: -x) for x in xs]
 
 
+@case(([1, 2],), ([],))
+def lambda_beside_a_variable_of_the_name_of_an_item(xs):
+    x = 100
+    add = lambda y: x + y
+    return [_twice(lambda y: add(y) + x, 1) for x in xs], x  # noqa: B023  # it is called at once
+
+
 @case(([1, 5, 2],), ([4, 0, 1],))
 def map_and_filter(xs):
     total = 0

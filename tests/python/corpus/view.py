@@ -193,3 +193,17 @@ def regression(xs, ys):
         bottom += (x - mean_x) ** 2
     slope = top / bottom
     return slope, mean_y - slope * mean_x
+
+
+@case(
+    (np.arange(5),),
+    (np.arange(2.0),),
+    (np.array([True, False, True]),),
+    (np.arange(1),),
+    (np.arange(4, dtype=np.uint8),),
+)
+def ends_and_the_list_between(xs):
+    first, *between, last = xs
+    between.append(last)
+    *rest, end = xs[1:]
+    return first, between, rest, end

@@ -233,7 +233,6 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
     math.isinf: ((1,), _numbers(BOOL)),
     math.isfinite: ((1,), _numbers(BOOL)),
     math.copysign: ((2,), _numbers(FLOAT)),
-    math.hypot: ((2,), _numbers(FLOAT)),
     math.atan2: ((2,), _numbers(FLOAT)),
 }
 _KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*FUNCTIONS, *_PLAIN)}
@@ -388,6 +387,5 @@ _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     math.isinf: classified("isinf"),
     math.isfinite: classified("isfinite"),
     math.copysign: of_two("copysign"),
-    math.hypot: of_two("hypot"),
     math.atan2: of_two("atan2"),
 }

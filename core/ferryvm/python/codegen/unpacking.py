@@ -10,7 +10,7 @@ from ferryvm.python.codegen import array_code, list_code, list_function
 from ferryvm.python.control_flow.graph import Unpack
 from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
-from ferryvm.python.value.kind import Array, List, Tuple
+from ferryvm.python.value.kind import INT, Array, List, Tuple, is_item
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
@@ -112,12 +112,52 @@ def _unpack_list(b: Body, step: Unpack, kind: List) -> None:
 
 
 def _unpack_array(b: Body, step: Unpack, kind: Array) -> None:
-    if step.starred is not None:
-        raise NotCompilableError(step.node, "cannot unpack an array with a star; write a slice")
     slots = b.slots(step.value)
     length = array_code.length(kind, slots, 0)
     _check_length(b, step, length)
     for number, name in enumerate(step.names):
-        place = ast.Constant(number)
-        node = ast.Subscript(step.value, ast.copy_location(place, step.value), ast.Load())
-        b.set(name, b.push(ast.copy_location(node, step.value)))
+        if number == step.starred:
+            b.set(name, _push_rest(b, step, length))
+            continue
+        is_behind = step.starred is not None and number > step.starred
+        place = ast.Constant(number - len(step.names) if is_behind else number)
+        b.set(name, b.push(_element(step, place)))
+
+
+def _push_rest(b: Body, step: Unpack, length: Local) -> List:
+    """Push the list of the elements that the starred name takes."""
+    f, first = b.f, step.starred
+    assert first is not None
+    item = b.kind(_element(step, ast.Constant(0)))
+    if not is_item(item):
+        raise NotCompilableError(step.node, list_code.no_list_of(item))
+    kind = List(item)
+    (rest,) = b.locals("%rest", kind)
+    list_code.new(b)
+    f.local_set(rest)
+    f.i64_const(first)
+    b.set("%place in rest", INT)
+    (place,) = b.locals("%place in rest", INT)
+    with f.block() as done, f.loop() as again:
+        f.local_get(place)
+        f.i64_const(len(step.names) - 1 - first)
+        f.i64_add()
+        f.local_get(length)
+        f.i64_ge_s()
+        f.br_if(done)
+        element = _element(step, name_of("%place in rest", step.node))
+        list_code.append(b, step.node, rest, kind, element)
+        f.local_get(place)
+        f.i64_const(1)
+        f.i64_add()
+        f.local_set(place)
+        f.br(again)
+    del b.env["%place in rest"]
+    f.local_get(rest)
+    return kind
+
+
+def _element(step: Unpack, place: ast.expr) -> ast.expr:
+    """An element, or a row, of the array that is unpacked."""
+    node = ast.Subscript(step.value, ast.copy_location(place, step.value), ast.Load())
+    return ast.copy_location(node, step.value)

@@ -112,7 +112,7 @@ class BuiltinCalls(Comprehensions):
             symbol = _OPERATORS.get(function)
             if symbol is not None:
                 return self.value(like(node, ast.BinOp(node.args[0], symbol(), node.args[1])))
-        if function is math.hypot and len(node.args) != 2:
+        if function is math.hypot:
             name = self.graph.temporary()
             assert isinstance(norm, types.FunctionType)
             coordinates = self.value(like(node, ast.Tuple(node.args, ast.Load())))

@@ -479,7 +479,7 @@ class Expressions(KernelCalls):
                         or function is isinstance
                         or function is sorted
                         or function is print
-                        or (function is math.hypot and len(each.args) != 2)
+                        or function is math.hypot
                         or (function in (len, type) and not _is_plain(each.args))
                         or isinstance(function, types.FunctionType | InnerFunction)
                     ):

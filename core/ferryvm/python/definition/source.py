@@ -173,7 +173,10 @@ class InnerFunction:
         in it."""
         self.outer, self.node, self.name = outer, node, name
         self.code = _code_of(outer, node if written is None else written)
-        self._renamed = written is not None
+        before = node if written is None else written
+        self._renamed = _names_of(before) - _names_of(node)
+        """Variables of comprehensions, as they were written; from Python 3.12 on they are variables
+        of the function around them, too."""
 
     @functools.cached_property
     def _reached(self) -> list[InnerFunction]:
@@ -190,10 +193,10 @@ class InnerFunction:
         found: set[str] = set()
         for each in self._reached:
             free = [name for name in each.code.co_names if name in self.outer.free]
-            found |= {*each.code.co_freevars, *free} & self.outer.variables
-        names = (each.id for each in ast.walk(self.node) if isinstance(each, ast.Name))
+            outer = {*each.code.co_freevars, *free} - each._renamed
+            found |= outer & self.outer.variables
         if self._renamed:
-            found |= {name for name in names if name.startswith("%")}
+            found |= {name for name in _names_of(self.node) if name.startswith("%")}
         return tuple(sorted(found - self.outer.inner.keys()))
 
     @functools.cached_property
@@ -265,6 +268,11 @@ class InnerSource(Source):
     def value(self, name: str) -> Any:
         """The present value of a free name of the outermost function; MISSING."""
         return self._outer.value(name)
+
+
+def _names_of(node: ast.AST) -> set[str]:
+    """The names that are used in a definition."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def inner_functions(source: Source) -> dict[str, InnerFunction]:
