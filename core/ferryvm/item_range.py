@@ -35,8 +35,8 @@ class RangeOutcome:
     completed: int
     """Items that are done."""
     suspended: int
-    """Items that stand in the middle, in the record. The others have not begun, and are in the
-    record, too."""
+    """Items that stand in the middle, in the record, but for those that are finished. The others
+    have not begun, and are in the record, too."""
     seconds: float | None
     """Time of the work, of all threads together, without the overhead of running items out of
     order; None or 0: not known."""
@@ -44,6 +44,8 @@ class RangeOutcome:
     """The machine's interrupt flag was set meanwhile."""
     stops: Mapping[int, int] = record.field(default_factory=dict)
     """Items that were suspended, by the pc in front of which they stand."""
+    finished: int = 0
+    """Suspended items that are done all the same: threads have run the rest of them."""
 
 
 class SlotFinisher(Protocol):

@@ -56,6 +56,8 @@ class LaunchActivity:
     """Items that were done so."""
     suspended: int = 0
     """Items that were suspended meanwhile."""
+    finished: int = 0
+    """Of these, those that threads have run to their ends at once."""
     remained: int = 0
     """Times that results remained on a device."""
     failures: dict[int, int] = record.field(default_factory=dict)

@@ -374,6 +374,7 @@ class Launches:
         activity.seconds += time.perf_counter() - began
         activity.items += outcome.completed
         activity.suspended += outcome.suspended
+        activity.finished += outcome.finished
         # An interrupted item may stand in front of a guard that it did not fail.
         stops = {} if outcome.is_interrupted else outcome.stops
         failed = launch.failed(outcome.completed + outcome.suspended, stops)

@@ -64,6 +64,8 @@ def _launch_lines(region: Explained) -> list[str]:
         lines.append(f"left for {how_often(one.exits)}{most}{each or ', not timed in order'}")
         if one.times:
             done = f"{one.items} items done, {one.suspended} suspended"
+            if one.finished:
+                done += f", {one.finished} of these finished by threads"
             spent = milliseconds(one.seconds)
             if one.expected:
                 spent += f", expected in order {milliseconds(one.expected)}"

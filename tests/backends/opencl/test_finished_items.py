@@ -21,6 +21,8 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 
+from ...engine.mixing import placements
+
 _TEXT = """
 (define-struct pair (first i64) (second i64))
 (define found -1)
@@ -77,10 +79,13 @@ def _expected(size: int) -> str:
 
 
 def test_items_that_recur_or_make_objects_end_up_to_a_line(finished: Finished) -> None:
-    assert _started(8).run().output == _expected(8)
+    execution = _started(8)
+    assert execution.run().output == _expected(8)
     ((before, left),) = finished
     assert before >= 100
     assert left == 6
+    launches = {id(one): one for each in placements(execution) for one in each.launches}
+    assert sum(one.finished for one in launches.values()) == before - left
 
 
 def test_an_interrupted_batch_is_finished_elsewhere(

@@ -111,8 +111,9 @@ class PooledRanges(RangeRunner):
         stopped = found.stops.total()
         left = sum(two - one for one, two in found.open) + stopped
         seconds = found.seconds * self._threads if self._shape.is_block else None
+        completed, is_interrupted = limit - first - left, bool(control.interrupt)
         return RangeOutcome(
-            limit - first - left, stopped, seconds, bool(control.interrupt), found.stops
+            completed, stopped, seconds, is_interrupted, found.stops, found.finished
         )
 
     def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:

@@ -483,6 +483,7 @@ class ItemRanges(AtOnceRanges):
         if finisher is None or control.interrupt or found.is_interrupted:
             return left.joined(batch_of(slots, rows))
         is_ready = can_go_on(slots)[rows]
-        ready = batch_of(slots, rows[is_ready])
-        ready = finisher.finish(objects, ready, lambda: found.is_interrupted)
+        before = batch_of(slots, rows[is_ready])
+        ready = finisher.finish(objects, before, lambda: found.is_interrupted)
+        found.finished = before.count - ready.count
         return left.joined(batch_of(slots, rows[~is_ready])).joined(ready)

@@ -33,6 +33,8 @@ class RangeRun:
     """Ranges that have not begun."""
     stops: Counter[int] = dataclasses.field(default_factory=Counter)
     """Suspended items by the pc in front of which they stand."""
+    finished: int = 0
+    """Suspended items that threads have run to their ends."""
     seconds: float = 0.0
     is_stopped: bool = False
     """No further slice is to begin."""
