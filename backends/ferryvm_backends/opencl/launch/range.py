@@ -8,31 +8,26 @@ All that it does is in a plan, which Python makes: pairs of addresses that must 
 arguments of OpenCL's functions, pairs of addresses for copies. So it is one call, between whose
 parts no signal handler runs. What is not compared has not changed since the plan's epoch, see
 `ferryvm_backends.opencl.launch.gate`.
-
-    code that comes to the launch ─> launch_items ─┬─ few items left ─> in order
-                                                   ├─ a plan ─> the range ─> behind the launch
-                                                   └─ none, or not as expected ─> Python
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.launch_operands import LaunchOperands
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import stack_register
 from ferryvm_backends.opencl.launch import (
     STACK,
     GateWords,
-    ItemRecord,
     PartWords,
     RangePlan,
     RangeStatus,
 )
+from ferryvm_backends.opencl.launch.items import LaunchItems
+from ferryvm_backends.opencl.launch.plan_function import PlanFunction
 from ferryvm_backends.opencl.launch.trampoline import (
     BYTE,
     INT,
@@ -41,7 +36,6 @@ from ferryvm_backends.opencl.launch.trampoline import (
     POINTER,
     WORD,
     offset,
-    status,
     word,
 )
 
@@ -61,92 +55,11 @@ def add_range_functions(module: ir.Module) -> None:
     inside = _Inside(module).function
     run = _Run(module, inside).function
     _RunApart(module, run)
-    _LaunchItems(module, inside)
+    LaunchItems(module, inside)
     _ShutGate(module)
 
 
-class _Function:
-    """A function whose first argument is the address of a structure."""
-
-    name: str
-    structure: type[ctypes.Structure]
-    result: ir.Type = INT
-    parameters: Sequence[ir.Type] = (POINTER,)
-
-    def __init__(self, module: ir.Module) -> None:
-        self.module = module
-        self.function = ir.Function(
-            module, ir.FunctionType(self.result, [*self.parameters]), self.name
-        )
-        self.base = self.function.args[0]
-        self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
-
-    def at(self, name: str) -> ir.Value:
-        """The place of a word of the structure."""
-        return self.b.gep(self.base, [word(offset(self.structure, name))], source_etype=BYTE)
-
-    def get(self, name: str) -> ir.Value:
-        """A word of the structure."""
-        return self.b.load(self.at(name), align=8, typ=WORD)
-
-    def all(self, *names: str) -> list[ir.Value]:
-        """Words of the structure."""
-        return [self.get(name) for name in names]
-
-    def add(self, name: str, more: ir.Value) -> ir.Value:
-        """Add to a word of the structure; its new value."""
-        total = self.b.add(self.get(name), more)
-        self.b.store(total, self.at(name), align=8)
-        return total
-
-    def call(
-        self, name: str, result: ir.Type, kinds: Sequence[ir.Type], *given: ir.Value
-    ) -> ir.Value:
-        """Call a function whose address the structure has."""
-        address = self.b.inttoptr(self.get(name), POINTER)
-        return self.b.call(ir.Callee(address, ir.FunctionType(result, kinds)), given)
-
-    def unless(self, condition: ir.Value, target: ir.Block) -> None:
-        """Go on, or to a block if it holds."""
-        further = self.function.append_basic_block()
-        self.b.cbranch(condition, target, further)
-        self.b.position_at_end(further)
-
-    def unless_zero(self, found: ir.Value, target: ir.Block) -> None:
-        """Go on if a number is zero, else to a block."""
-        zero = ir.Constant(found.type, 0)
-        self.unless(self.b.icmp_unsigned("!=", found, zero), target)
-
-    def ending(self, value: int) -> ir.Block:
-        """A block that returns a number."""
-        block = self.function.append_basic_block()
-        ir.IRBuilder(block).ret(ir.Constant(INT, value))
-        return block
-
-    # --- the gate -----------------------------------------------------------------------------
-
-    def gate_word(self, name: str) -> ir.Value:
-        """The place of a word of the gate."""
-        gate = self.b.inttoptr(self.get("gate"), POINTER)
-        return self.b.gep(gate, [word(offset(GateWords, name))], source_etype=BYTE)
-
-    def enter(self, busy: ir.Block) -> None:
-        """Take the gate, or go to a block if another one has it."""
-        place = self.gate_word("busy")
-        before = self.b.cmpxchg(place, word(0), word(1), "seq_cst", 8)
-        self.unless_zero(before, busy)
-
-    def is_late(self) -> ir.Value:
-        """True if the epoch of the structure is over."""
-        now = self.b.load_atomic(self.gate_word("epoch"), "seq_cst", 8, WORD)
-        return self.b.icmp_unsigned("!=", now, self.get("epoch"))
-
-    def leave(self) -> None:
-        """Give the gate back."""
-        self.b.atomic_rmw("xchg", self.gate_word("busy"), word(0), "seq_cst", 8)
-
-
-class _Inside(_Function):
+class _Inside(PlanFunction):
     """Run a range, with the gate."""
 
     name, structure = "run_range_inside", RangePlan
@@ -261,7 +174,7 @@ class _Inside(_Function):
         b.position_at_end(behind)
 
 
-class _Run(_Function):
+class _Run(PlanFunction):
     """Run a range from Python."""
 
     name, structure = "run_range", RangePlan
@@ -281,7 +194,7 @@ class _Run(_Function):
         b.ret(found)
 
 
-class _RunApart(_Function):
+class _RunApart(PlanFunction):
     """The same for a thread with another floating-point environment."""
 
     name, structure = "run_range_apart", RangePlan
@@ -297,115 +210,7 @@ class _RunApart(_Function):
         b.ret(found)
 
 
-class _LaunchItems(_Function):
-    """Enter a launch from code."""
-
-    name, structure = "launch_items", ItemRecord
-    parameters = (POINTER, POINTER)
-
-    def __init__(self, module: ir.Module, inside: ir.Function) -> None:
-        super().__init__(module)
-        self._inside, self._control = inside, self.function.args[1]
-        b = self.b
-        self._end, self._back, in_order = (self.function.append_basic_block() for _ in range(3))
-        self._ask, give_back = (self.function.append_basic_block() for _ in range(2))
-        self._why = b.alloca(INT)
-        b.store(ir.Constant(INT, RangeStatus.UNLIKE), self._why, align=4)
-        size = ctypes.sizeof(LaunchOperands)
-        words = b.shl(self._field("sp"), word(WORD_BYTES.bit_length() - 1))
-        operands = b.sub(b.add(self._field("stack"), words), word(size))
-        self._operands = b.inttoptr(operands, POINTER)
-        limit, next_, self._record = (
-            b.load(
-                b.gep(self._operands, [word(offset(LaunchOperands, name))], source_etype=BYTE),
-                align=8,
-                typ=WORD,
-            )
-            for name in ("limit", "next", "record")
-        )
-        left = b.sub(limit, next_)
-        self.unless(b.icmp_signed("<=", limit, next_), self._end)
-        launches = self._field("launches")
-        self.unless(b.icmp_unsigned("==", launches, word(0)), in_order)
-        place = b.inttoptr(b.add(launches, self.get("word")), POINTER)
-        least = b.load(place, align=8, typ=WORD)
-        self.unless(b.icmp_unsigned("<=", left, least), in_order)
-        self._run(left, give_back)
-        b.position_at_end(give_back)
-        self.leave()
-        b.branch(self._ask)
-        self._emit_ask()
-        b.position_at_end(in_order)
-        entry = ir.Callee(
-            b.inttoptr(self.get("in_order"), POINTER), ir.FunctionType(INT, [POINTER])
-        )
-        b.ret(b.call(entry, [self._control], tail="tail"))
-        self._emit_end()
-
-    def _run(self, left: ir.Value, give_back: ir.Block) -> None:
-        b = self.b
-        self.unless_zero(self._field("interrupt"), self._ask)
-        address = b.ptrtoint(self._control, WORD)
-        self.unless(b.icmp_unsigned("!=", self.get("control"), address), self._ask)
-        entries = self.add("entries", word(1))
-        # At powers of two the engine sees if launches follow each other by now.
-        self.unless(
-            b.icmp_unsigned("==", b.and_(entries, b.sub(entries, word(1))), word(0)), self._back
-        )
-        self.enter(self._ask)
-        self.unless(self.is_late(), give_back)
-        plan = b.inttoptr(self.get("plan"), POINTER)
-        found = b.call(self._inside, [plan])
-        b.store(found, self._why, align=4)
-        is_other = b.icmp_signed("!=", found, ir.Constant(INT, RangeStatus.DONE))
-        self.unless(is_other, give_back)
-        place = b.gep(plan, [word(offset(RangePlan, "nanoseconds"))], source_etype=BYTE)
-        spent = b.load(place, align=8, typ=WORD)
-        with b.if_then(b.icmp_unsigned(">", spent, self.get("longest")), likely=False):
-            b.store(word(0), self.at("control"), align=8)
-        self.add("nanoseconds", spent)
-        self.add("times", word(1))
-        self.add("items", left)
-        self.leave()
-        b.branch(self._end)
-
-    def _emit_ask(self) -> None:
-        """Ask Python to run the range, or leave for the engine."""
-        b = self.b
-        b.position_at_end(self._ask)
-        why = b.zext(b.load(self._why, align=4, typ=INT), WORD)
-        given = self.get("key"), b.ptrtoint(self._control, WORD), why
-        found = self.call("back", INT, [WORD, WORD, WORD], *given)
-        self.unless(b.icmp_unsigned("==", found, status(Status.RUNNING)), self._end)
-        b.branch(self._back)
-        b.position_at_end(self._back)
-        self._set_status(Status.PARALLEL)
-        b.ret(status(Status.PARALLEL))
-
-    def _emit_end(self) -> None:
-        """Leave for what has been suspended, or behind the launch."""
-        b = self.b
-        b.position_at_end(self._end)
-        with b.if_then(b.icmp_unsigned("!=", self._record, word(0)), likely=False):
-            self._set_status(Status.LAUNCH)
-            b.ret(status(Status.LAUNCH))
-        where = b.gep(self._control, [word(offset(ControlBlock, "pc"))], source_etype=BYTE)
-        b.store(self.get("behind"), where, align=8)
-        self._set_status(Status.LEAVE)
-        b.ret(status(Status.LEAVE))
-
-    def _field(self, name: str) -> ir.Value:
-        """A field of the control block."""
-        where = getattr(ControlBlock, name)
-        place = self.b.gep(self._control, [word(where.offset)], source_etype=BYTE)
-        return self.b.load(place, align=where.size, typ=ir.IntType(8 * where.size))
-
-    def _set_status(self, value: Status) -> None:
-        place = self.b.gep(self._control, [word(offset(ControlBlock, "status"))], source_etype=BYTE)
-        self.b.store(status(value), place, align=4)
-
-
-class _ShutGate(_Function):
+class _ShutGate(PlanFunction):
     """Begin another epoch, and wait for what runs in this one."""
 
     name, structure, result = "shut_gate", GateWords, ir.VoidType()
