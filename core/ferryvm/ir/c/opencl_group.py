@@ -134,10 +134,11 @@ __kernel{head}\
 """
 
     def _member(self) -> str:
-        """The number of the member. One axis has a number that compilers take for small."""
+        """The number of the member. One axis of a GPU has a number that compilers take for small; the
+        vectoriser of a processor does not see that truncated numbers are consecutive."""
         axes = self._form.axes
         if not axes:
-            return "uint member = get_local_id(0)"
+            return f"{'uint' if self._apart else 'ulong'} member = get_local_id(0)"
         indices = [
             f"{math.prod(axes[:axis])}ul * get_local_id({axis})" for axis in range(len(axes))
         ]
