@@ -405,6 +405,9 @@ class Code(abc.ABC):
     ungrouped: Mapping[int, str] = MappingProxyType({})
     """By the pc of `launch.test` the reasons that items which wait at barriers do not run through
     parallel regions."""
+    one_by_one: Mapping[int, str] = MappingProxyType({})
+    """By the pc at which a parallel region begins the reasons that its items, which have branches
+    or loops, do not run in lanes of vectors."""
     limited: str = ""
     """Less than the options request that was done, since it would have taken too long; empty
     otherwise."""

@@ -183,6 +183,7 @@ class CodeWrapper(Code):
         self.is_from_cache = inner.is_from_cache
         self.lanes, self.scalar = inner.lanes, inner.scalar
         self.ungrouped, self.limited = inner.ungrouped, inner.limited
+        self.one_by_one = inner.one_by_one
 
     @property
     def lost(self) -> str:

@@ -9,6 +9,7 @@ number is set, and the place is all that it says.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Iterator
@@ -48,7 +49,12 @@ Run = Callable[[ControlBlock, int], bool]
 before by itself."""
 
 
-def llvm(place: Region) -> Run:
+def in_lanes(place: Region) -> Run:
+    """Native code by LLVM that runs items of parallel regions in four lanes."""
+    return llvm(place, dataclasses.replace(_FORCED, lanes=4))
+
+
+def llvm(place: Region, options: Options = _FORCED) -> Run:
     """Native code by LLVM."""
 
     def every(value: int) -> object:
@@ -56,7 +62,7 @@ def llvm(place: Region) -> Run:
 
     word = lower.word
     with mock.patch.object(lower, "word", every):
-        return _counted(BACKEND.compile(place, _FORCED))
+        return _counted(BACKEND.compile(place, options))
 
 
 def counting(compiler: Compiler) -> Callable[[Region], Run]:

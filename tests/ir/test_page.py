@@ -56,11 +56,13 @@ OF_GROUPS = {"barrier", "member", "group_array"} | {
     "iterations_spent",
     "member_index",
     "context_load",
+    "context_load_lanes",
     "context_store",
+    "context_store_lanes",
     "release_objects",
 }
 """Operations of groups of items: tests/backends/opencl/test_groups.py runs those of one of several
-members, tests/backends/llvm/test_groups.py those of a loop over all."""
+members, tests/backends/llvm/test_groups.py and test_item_lanes.py those of a loop over all."""
 
 ENDS = {"jump", "branch", "switch", "return", "leave", "trap", "host", "halt", "throw"}
 

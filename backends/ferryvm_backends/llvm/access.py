@@ -70,7 +70,7 @@ class Access:
 
     # --- context arrays of groups -----------------------------------------------------------
 
-    def _in_context(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
+    def element(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
         """The address of an element. Where arrays are at constant distances it is one from a pointer that they
         share: then LLVM knows that they do not overlap, and compares no addresses in front of a loop."""
         shift = (operation.fact(0, Type).bits // 8).bit_length() - 1
@@ -83,13 +83,13 @@ class Access:
 
     def do_context_load(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
         t = operation.fact(0, Type)
-        where = self._in_context(operation, array, index)
+        where = self.element(operation, array, index)
         return self.storage.load(where, "context", LLVM_TYPE[t], t.bits // 8)
 
     def do_context_store(
         self, operation: Operation, array: ir.Value, index: ir.Value, value: ir.Value
     ) -> None:
-        where = self._in_context(operation, array, index)
+        where = self.element(operation, array, index)
         self.storage.store(value, where, "context", operation.fact(0, Type).bits // 8)
 
     # --- statics and heap -------------------------------------------------------------------

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set as AbstractSet
 
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
-from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.operation import PURE, SAFEPOINTS
 from ferryvm.ir.passes.overflow_check import RARE
 from ferryvm.ir.rule import Rules
 from ferryvm.ir.use import users_of
@@ -27,6 +28,10 @@ from ferryvm_backends.llvm.context import (
 )
 from ferryvm_backends.llvm.function import RARELY, FunctionContext
 from ferryvm_backends.llvm.host_call import HostCalls
+from ferryvm_backends.llvm.lane_access import LaneAccess
+from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
+from ferryvm_backends.llvm.lane_update import LaneUpdates
+from ferryvm_backends.llvm.lane_value import LaneValues
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.poll import Polls
 from ferryvm_backends.llvm.side_exit import SideExits
@@ -67,6 +72,10 @@ class _BodyLowering:
     def __init__(self, function: FunctionContext) -> None:
         self.function, self.shared, self.body = function, function.shared, function.body
         self.builder, self.values = function.builder, function.values
+        self.varying: AbstractSet[Value] = self.body.varying or frozenset()
+        self.lanes: LaneArithmetic | None = None
+        if self.body.lanes:
+            function.arithmetic = self.lanes = LaneArithmetic(function.builder, self.body.lanes)
         self.exits = SideExits(function)
         self.polls = Polls(function, self.exits)
         calls = Calls(function, self.exits)
@@ -78,6 +87,7 @@ class _BodyLowering:
             self.polls,
             calls,
             HostCalls(function, self.exits),
+            *self._lane_parts(),
         )
         entry, *others = self.body.blocks
         if not self.body.is_root:
@@ -94,7 +104,7 @@ class _BodyLowering:
         for block in others:
             self.builder.position_at_end(self.blocks[block])
             for parameter in block.parameters:
-                self._phis[parameter] = self.builder.phi(llvm_type(parameter.type))
+                self._phis[parameter] = self.builder.phi(self._type(parameter))
         self.values.update(self._phis)
         self._strips: dict[Block, _Strip] = {}
         """Loops that are run in strips, by head."""
@@ -108,6 +118,18 @@ class _BodyLowering:
                 stream = next(filter(self.shared.streams.__contains__, strip.operations), None)
                 self._strips[strip.head] = _Strip(strip, strip_entry, initial, stream)
                 self.polls.spared.add(strip.poll)
+
+    def _lane_parts(self) -> list[object]:
+        """The parts that lower operations of loops in lanes."""
+        if self.lanes is None:
+            return []
+        access = LaneAccess(self.function, self.lanes)
+        updates = LaneUpdates(self.function, access, self.body)
+        return [access, updates, LaneValues(self.function, self.lanes)]
+
+    def _type(self, value: Value) -> ir.Type:
+        scalar = llvm_type(value.type)
+        return ir.VectorType(scalar, self.body.lanes) if value in self.varying else scalar
 
     def run(self) -> None:
         """Emit all blocks."""
@@ -132,6 +154,8 @@ class _BodyLowering:
             self.exits.give_up(self.exits.exit_state(operation))
         arguments = [self.function.value(a) for a in operation.arguments]
         rule = self.rules.get(operation.name)
+        if self.lanes is not None and operation in self.varying and operation.name in PURE:
+            arguments = [self.lanes.vector(a) for a in arguments]
         if rule is not None:
             result = rule(operation, *arguments)
         elif operation in self._roots:
@@ -257,7 +281,10 @@ class _BodyLowering:
         strip = None if edge.is_back else self._strips.get(edge.block)
         phis = [self._phis[each] for each in edge.block.parameters]
         for phi, argument in zip(strip.initial if strip else phis, edge.arguments, strict=True):
-            phi.add_incoming(self.function.value(argument), self.builder.block)
+            value = self.function.value(argument)
+            if self.lanes is not None and isinstance(phi.type, ir.VectorType):
+                value = self.lanes.vector(value)
+            phi.add_incoming(value, self.builder.block)
         return strip.block if strip else self.blocks[edge.block]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import llvmlite.binding as llvm
 
@@ -18,8 +18,9 @@ from ferryvm.architecture import IS_X86
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
-from ferryvm.ir.graph import Body, Module, Operation
+from ferryvm.ir.graph import Block, Body, Module, Operation
 from ferryvm.ir.group.improve import improve_item_loops
+from ferryvm.ir.group.lanes import run_in_lanes
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.operation import SHAPES, Role
 from ferryvm.ir.passes.back_substitution import substitute_back
@@ -35,7 +36,7 @@ from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends._llvm import codegen
 from ferryvm_backends._llvm.passes import Pipeline, improve
-from ferryvm_backends.llvm.lane_count import vector_bits
+from ferryvm_backends.llvm.lane_count import lane_count, vector_bits
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, inline_single_calls, parsed
 from ferryvm_backends.llvm.streaming import marked, stream_stores
@@ -116,10 +117,13 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         for body in module.bodies if module.groups else ():
             improve_item_loops(body)
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
+        rests: set[Block] = set()
         for body in module.bodies:
-            if unroll_and_jam(body, module.footprints) and module.groups:
+            if unroll_and_jam(body, module.footprints, rests) and module.groups:
                 number_values(body)  # the numbers of items that run together become constants apart
                 thread_jumps(body)
+        if module.groups:
+            _run_groups_in_lanes(module, options, rests)
         for body in module.bodies if hoisted else ():
             unswitch(body, module.footprints, least=0 if module.groups else LARGE_LOOP)
         for body in module.bodies:
@@ -138,6 +142,19 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     # Level 3 makes two loops of one where a condition does not vary, also of large ones around
     # others.
     return module, 3 if hoisted and not module.groups else options.optimize
+
+
+def _run_groups_in_lanes(module: Module, options: Options, rests: Collection[Block]) -> None:
+    """Run items of parallel regions in lanes; `rests`: headers of loops that are left."""
+    if options.lanes == 1 or module.counting or not (options.lanes or vector_bits()):
+        return
+    for body in module.bodies:
+        module.one_by_one |= run_in_lanes(
+            body,
+            lambda lanes: lane_count(lanes, options),
+            rests,
+            always=options.lanes > 1,
+        )
 
 
 def _is_vectorised(body: Body) -> bool:

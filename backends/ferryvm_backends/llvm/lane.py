@@ -28,7 +28,7 @@ from ferryvm.ir.rule import Rules
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.numeric import canonical
-from ferryvm.isa.type import I64, WORD_BYTES, Type
+from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.lane import FRAME, LENGTH, PC, STOPS, WORDS
 from ferryvm_backends._llvm import ir
@@ -41,6 +41,7 @@ from ferryvm_backends.llvm.lane_access import LaneAccess
 from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
 from ferryvm_backends.llvm.lane_division import Divisions
 from ferryvm_backends.llvm.lane_update import LaneUpdates
+from ferryvm_backends.llvm.lane_value import LaneValues
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.symbol import LANES, STACK
 from ferryvm_backends.llvm.variant import Variant
@@ -129,6 +130,7 @@ class _LaneLowering:
             Objects(self.function),
             access,
             LaneUpdates(self.function, access, body),
+            LaneValues(self.function, self.arithmetic),
             self,
         )
         operations = sum(len(block.operations) for block in body.blocks)
@@ -289,23 +291,8 @@ class _LaneLowering:
         )
         return found
 
-    def do_ramp(self, operation: Operation, first: ir.Value, stride: ir.Value) -> ir.Value:
-        t = operation.fact(0, Type)
-        kind = ir.VectorType(llvm_type(t), self.lanes)
-        numbers = ir.Constant(kind, list(range(self.lanes)))
-        steps = self.builder.mul(self.arithmetic.vector(stride), numbers)
-        return self.builder.add(self.arithmetic.vector(first), steps)
-
-    def do_safe_divisor(self, operation: Operation, mask: ir.Value, by: ir.Value) -> ir.Value:
-        one = ir.Constant(llvm_type(operation.fact(0, Type)), 1)
-        return self.arithmetic.select(self.arithmetic.vector(mask), by, one)
-
-    def do_any_lane(self, operation: Operation, mask: ir.Value) -> ir.Value:
-        return self._any(self.arithmetic.vector(mask))
-
     def _any(self, mask: ir.Value) -> ir.Value:
-        bits = self.builder.bitcast(mask, self.bits)
-        return self.builder.icmp_unsigned("!=", bits, ir.Constant(self.bits, 0))
+        return self.arithmetic.any_bit(mask)
 
     # --- leaving ----------------------------------------------------------------------------
 

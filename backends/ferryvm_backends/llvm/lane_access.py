@@ -7,10 +7,11 @@ from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import element_bytes
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, word
 from ferryvm_backends._llvm.handler import POINTER
+from ferryvm_backends.llvm.access import Access
 from ferryvm_backends.llvm.context import INT32
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
@@ -23,6 +24,7 @@ class LaneAccess:
         self.function, self.arithmetic = function, arithmetic
         self.builder, self.storage = function.builder, function.storage
         self.lanes = arithmetic.lanes
+        self._context = Access(function)
 
     def _vector(self, element: ir.Type) -> ir.VectorType:
         return ir.VectorType(element, self.lanes)
@@ -152,6 +154,35 @@ class LaneAccess:
         where = self.storage.offset(self.function.heap, address)
         self._store(value, where, mask, operation.fact(0, int), "heap", align=1)
 
+    # --- context arrays of groups -----------------------------------------------------------
+
+    def do_context_load_lanes(
+        self, operation: Operation, array: ir.Value, index: ir.Value, mask: ir.Value
+    ) -> ir.Value:
+        t = operation.fact(0, Type)
+        kind = self._vector(LLVM_TYPE[t])
+        where = self._context.element(operation, array, index)
+        name = f"llvm.masked.load.v{self.lanes}{_suffix(t)}.p0"
+        aligned = ir.Constant(INT32, t.bits // 8)
+        arguments = [where, aligned, self.arithmetic.vector(mask), ir.Constant(kind, None)]
+        return self._call(name, kind, arguments, "context")
+
+    def do_context_store_lanes(
+        self,
+        operation: Operation,
+        array: ir.Value,
+        index: ir.Value,
+        value: ir.Value,
+        mask: ir.Value,
+    ) -> None:
+        t = operation.fact(0, Type)
+        where = self._context.element(operation, array, index)
+        name = f"llvm.masked.store.v{self.lanes}{_suffix(t)}.p0"
+        aligned = ir.Constant(INT32, t.bits // 8)
+        values = self.arithmetic.vector(value)
+        arguments = [values, where, aligned, self.arithmetic.vector(mask)]
+        self._call(name, ir.VoidType(), arguments, "context")
+
     # --- fields -----------------------------------------------------------------------------
 
     def _field(self, operation: Operation, reference: ir.Value) -> tuple[ir.Value, str]:
@@ -179,3 +210,8 @@ class LaneAccess:
         if size == WORD_BYTES:
             return value
         return self.builder.trunc(value, self._vector(ir.IntType(8 * size)))
+
+
+def _suffix(t: Type) -> str:
+    """LLVM's name of a type in names of functions."""
+    return f"{'f' if t.is_float else 'i'}{t.bits}"

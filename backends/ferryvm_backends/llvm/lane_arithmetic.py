@@ -30,6 +30,12 @@ class LaneArithmetic(StraightLineArithmetic):
             return ir.Constant(ir.VectorType(a.type, self.lanes), [a] * self.lanes)
         return self.builder.splat(a, self.lanes)
 
+    def any_bit(self, mask: ir.Value) -> ir.Value:
+        """True if a lane is in a mask."""
+        kind = ir.IntType(self.lanes)
+        bits = self.builder.bitcast(mask, kind)
+        return self.builder.icmp_unsigned("!=", bits, ir.Constant(kind, 0))
+
     def _as(self, t: Type, a: ir.Value) -> ir.Type:
         scalar = LLVM_TYPE[t]
         return ir.VectorType(scalar, self.lanes) if isinstance(a.type, ir.VectorType) else scalar

@@ -77,6 +77,9 @@ class Polls:
             self.exits.leave(state, status_constant(Status.INTERRUPTED))
         self.builder.position_at_end(here)
 
+    def do_bounded(self, operation: Operation) -> None:
+        """In the place of a poll of a loop that ends soon."""
+
     def do_check_entry(self, operation: Operation) -> None:
         if self.function.variant.is_inner:
             return

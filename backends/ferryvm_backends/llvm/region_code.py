@@ -35,11 +35,11 @@ from ferryvm_backends.llvm.symbol import (
 def packed(module: Module, stack: int, code: bytes, lanes: tuple[int, int]) -> bytes:
     """The content of a region's cache entry: the notes are bytes of the host's stack that its
     frames take, the pcs of its guards, its nests; `lanes`, the reason that a launch has none, and
-    the reasons that items leave it at barriers.
+    the reasons that items leave it at barriers, and run one by one between them.
 
     `lanes`: the number of its lanes, and the rows of a buffer of theirs; zeros: none.
     """
-    reasons = [*module.ungrouped.items()]
+    reasons = [[*each.items()] for each in (module.ungrouped, module.one_by_one)]
     notes = [stack, module.guards, module.nests, [*lanes, module.scalar, reasons]]
     return cache_entry.packed(json.dumps(notes).encode(), code)
 
@@ -67,6 +67,8 @@ class _Notes(NamedTuple):
     """The reason that a launch has no code for lanes."""
     ungrouped: dict[int, str]
     """The reasons that launches with barriers have no parallel regions, by pc."""
+    one_by_one: dict[int, str]
+    """The reasons that items of parallel regions run one by one, by pc."""
 
 
 def _noted(notes: bytes) -> _Notes:
@@ -77,11 +79,12 @@ def _noted(notes: bytes) -> _Notes:
         raise TypeError
     if not isinstance(scalar, str):
         raise TypeError
-    ungrouped = dict(reasons)
-    if not all(type(pc) is int and isinstance(reason, str) for pc, reason in ungrouped.items()):
+    ungrouped, one_by_one = map(dict, reasons)
+    texts = (*ungrouped.items(), *one_by_one.items())
+    if not all(type(pc) is int and isinstance(reason, str) for pc, reason in texts):
         raise TypeError
     found = [VersionedNest.from_json(each) for each in nests]
-    return _Notes(stack, guards, found, lanes, rows, scalar, ungrouped)
+    return _Notes(stack, guards, found, lanes, rows, scalar, ungrouped, one_by_one)
 
 
 @functools.cache
@@ -108,6 +111,7 @@ class RegionCode(Code):
         if notes.lanes:
             self.lanes = LaneEntry(self._native.address(LANES), notes.lanes, notes.rows)
         self.scalar, self.ungrouped = notes.scalar, notes.ungrouped
+        self.one_by_one = notes.one_by_one
 
     def activity(self) -> Activity:
         words = list(self._activity)

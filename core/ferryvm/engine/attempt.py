@@ -225,7 +225,7 @@ class Compilers:
             scalar = in_order or scalar
         elif compiler.capabilities.ranges and not options.counting:
             self._finish_slots(code, region, threads)
-        remark = "; ".join(filter(None, (remark, scalar, code.limited, *_ungrouped(code, region))))
+        remark = "; ".join(filter(None, (remark, scalar, code.limited, *_of_groups(code, region))))
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -388,8 +388,11 @@ def _within(region: Region, compiler: Compiler) -> tuple[Region, str]:
     return part, f"without {', '.join(names[:_NAMED])}{more}, which it leaves for: {reason}"
 
 
-def _ungrouped(code: Code, region: Region) -> Iterator[str]:
-    """The reasons that items which wait leave compiled code at barriers."""
+def _of_groups(code: Code, region: Region) -> Iterator[str]:
+    """The reasons that items which wait leave compiled code at barriers, or run one by one between
+    them."""
+    position = region.verified.program.source_map.position
     for pc, reason in code.ungrouped.items():
-        place = region.verified.program.source_map.position(pc) or f"pc {pc}"
-        yield f"items of the launch at {place} leave it at barriers: {reason}"
+        yield f"items of the launch at {position(pc) or f'pc {pc}'} leave it at barriers: {reason}"
+    for pc, reason in code.one_by_one.items():
+        yield f"items run one by one from {position(pc) or f'pc {pc}'}: {reason}"

@@ -331,8 +331,10 @@ class Body:
     constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
     """Every constant used in it, by type and bits: equal ones are one object."""
     varying: set[Value] | None = None
-    """Of a body of lanes, see `ferryvm.ir.lane`, the values that are one for each lane. None: it is
-    scalar."""
+    """Of a body of lanes, see `ferryvm.ir.lane`, and of one with loops in lanes, the values that are
+    one for each lane. None: it is scalar."""
+    lanes: int = 0
+    """Lanes of the loops in lanes that a scalar body has; 0: it has none."""
 
     @property
     def result(self) -> Type | None:
@@ -406,6 +408,9 @@ class Module:
     """The launches whose items run in parallel regions between barriers, see `ferryvm.ir.group`."""
     ungrouped: dict[int, str] = dataclasses.field(default_factory=dict)
     """The reasons that launches with barriers have none, by the pc of their `launch.test`."""
+    one_by_one: dict[int, str] = dataclasses.field(default_factory=dict)
+    """The reasons that items of parallel regions with branches or loops do not run in lanes, by the
+    pc at which the region begins."""
 
     @property
     def bodies(self) -> list[Body]:

@@ -245,6 +245,8 @@ _DECLARED = {
     "ramp": Shape(Role.FIXED, (AttributeKind.TYPE,), (WORD, AnyType.SAME), WORD),
     "safe_divisor": Shape(Role.FIXED, (AttributeKind.TYPE,), (BOOLEAN, WORD), WORD),
     "any_lane": Shape(Role.FIXED, (), (BOOLEAN,), BOOLEAN),
+    "context_load_lanes": Shape(Role.READS, _CONTEXT, (I64, I64, BOOLEAN), WORD),
+    "context_store_lanes": Shape(Role.CHANGES, _CONTEXT, (I64, I64, WORD, BOOLEAN)),
     "header_each": Shape(Role.FIXED, _NUMBER, (BOOLEAN, I64), I64),
     "field_each": Shape(Role.READS, _FIELD, (BOOLEAN, I64), I64),
     "field_store_each": Shape(Role.CHANGES, _FIELD, (BOOLEAN, I64, I64)),

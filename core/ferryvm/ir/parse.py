@@ -187,7 +187,7 @@ class _Parser:
         for body in bodies[1:]:
             if body.is_root:
                 self._fault(f"one region expected, {body.name} is another")
-        lanes = [body for body in bodies if body.varying is not None]
+        lanes = [body for body in bodies[1:] if body.varying is not None]
         if len(lanes) > 1:
             self._fault(f"one body of lanes expected, {lanes[1].name} is another")
         functions = {body.function: body for body in bodies[1:] if body.varying is None}
@@ -208,12 +208,14 @@ class _Parser:
         results: list[Type] = []
         if kind == "region" and self._next == "parameters":
             parameters = self._field("parameters")
+        lanes = self._field("lanes") if kind == "region" and self._next == "lanes" else 0
         if self._accepts("->"):
             while not results or self._next:
                 results.append(self._one("type", {str(t): t for t in Type}))
         self._end()
         body = Body(name, function, entry, kind == "region", tuple(results), parameters)
-        body.varying = set() if kind == "lanes" else None
+        body.varying = set() if kind == "lanes" or lanes else None
+        body.lanes = lanes
         return body
 
     def _end(self) -> None:

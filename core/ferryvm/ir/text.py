@@ -74,6 +74,8 @@ class _Printer:
         head = f"{kind} {_name(body.name)} function={body.function} entry={body.entry}"
         if body.is_root and body.parameters:  # a function's are shown at its entry
             head += f" parameters={body.parameters}"
+        if body.lanes:
+            head += f" lanes={body.lanes}"
         head += result
         lines = [head]
         for block in body.blocks:

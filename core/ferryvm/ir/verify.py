@@ -421,7 +421,7 @@ class _Check:
     # --- states -----------------------------------------------------------------------------
 
     def _state(self, operation: Operation, state: FrameState) -> None:
-        if self.body.varying is not None:  # those of all frames of an item
+        if self.body.varying is not None and not self.body.lanes:  # those of all frames of an item
             if None in state.words or state.statics or state.heap_pointer is not None:
                 raise self._fault("a state of all words of an item, and of nothing else, expected")
             return

@@ -105,6 +105,8 @@ class Assignments:
         """The value in lanes of one that is used in the current block."""
         if isinstance(value, Constant):
             return LaneValue(self.emission.constant(value.type, value.bits))
+        if value not in self.nest.graph.definitions:  # it is defined around the items' loop
+            return LaneValue(value)
         variable = self.variable(value)
         origin = self.nest.graph.blocks[self.nest.graph.definitions[value]]
         for loop in self.nest.exited(origin, self._old):

@@ -109,7 +109,11 @@ class Emission:
         if old is None or old == new or mask is self.true:
             return new
         a, b = self.materialise(new), self.materialise(old)
-        blended = self.emit("select", a.type, (), (mask, a, b))
+        if a.type is BOOLEAN:
+            yes, no = self.both(mask, a), self.both(self.none(mask), b)
+            blended: Value = self.emit("any", BOOLEAN, (), (yes, no))
+        else:
+            blended = self.emit("select", a.type, (), (mask, a, b))
         return LaneValue(blended, self.shape(blended))
 
     def shape(self, value: Value) -> int | None:

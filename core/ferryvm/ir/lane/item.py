@@ -50,7 +50,7 @@ def item_body(module: Module) -> Body:
     call = _item_call(module)
     header = call.exit.words[-HEADER_WORDS:]
     body = copied(module.functions[call.fact(0, int)], lambda o: o.name in _DROPPED)
-    _refuse_ordered_updates(body)
+    refuse_ordered_updates(body)
     _leave_in_order(body)
     remove_dead_code(body)  # such as conditions of what is not reached
     completed: dict[FrameState, FrameState] = {}
@@ -72,7 +72,7 @@ def _item_call(module: Module) -> Operation:
     return calls[0]
 
 
-def _refuse_ordered_updates(body: Body) -> None:
+def refuse_ordered_updates(body: Body) -> None:
     """Raise UnvectorisedError if the order of updates of elements or statics matters."""
     used = users_of(body)
     for operation in body.operations:

@@ -25,6 +25,7 @@ from ferryvm.ir.graph import (
     Block,
     Body,
     Edge,
+    FrameState,
     Operation,
     Parameter,
     Terminator,
@@ -35,6 +36,7 @@ from ferryvm.ir.lane.emission import Emission
 from ferryvm.ir.lane.item import UnvectorisedError
 from ferryvm.ir.lane.order import Nest
 from ferryvm.ir.lane.shape import UNIFORM, VARYING
+from ferryvm.ir.lane.speculation import Speculation
 from ferryvm.ir.lane.variable import LaneValue
 from ferryvm.ir.lane.widen import Widening
 from ferryvm.ir.loop.natural import Loop
@@ -64,17 +66,22 @@ class Linearisation:
         nest: Nest,
         assumed: Assumptions,
         shared: frozenset[Operation] = frozenset(),
+        before: FrameState | None = None,
     ) -> None:
-        """`shared`: operations that yield the same in each lane, as in the first one."""
+        """`shared`: operations that yield the same in each lane, as in the first one; `before`: the
+        state in front of a vector's first item, where lanes give up instead of leaving alone."""
         self.item, self.nest, self.assumed = item, nest, assumed
         old = item
         self.body = dataclasses.replace(old, blocks=[], varying=set())
         self.emission = Emission(self.body)
         self.variables = self.emission.variables
-        self.widening = Widening(self.emission, shared)
         self.passing = Assignments(item, nest, assumed, self.emission)
-        self.widening.resolve = self.passing.value
         self._labels: set[str] = set()
+        self.speculation = (
+            None if before is None else Speculation(self.emission, before, self._new_block)
+        )
+        self.widening = Widening(self.emission, shared, self.speculation)
+        self.widening.resolve = self.passing.value
         self._place: dict[Target, int] = {_END: 1 << 30}
         self._blocks: dict[Target, Block] = {}
         """The block where control arrives on its way to a target."""
@@ -106,6 +113,9 @@ class Linearisation:
         if self.variables.incoming.get(end):
             end.terminator = Terminator("return")
             self.body.blocks.append(end)
+        if self.speculation is not None and self.speculation.is_possible:
+            self.speculation.end.terminator = Terminator("return")
+            self.body.blocks.append(self.speculation.end)
         self.variables.finish()
         return self.body
 
@@ -381,3 +391,18 @@ class Linearisation:
             self.body.blocks.append(out)
             self._proceed(out, loop, set())
         variables.seal(header, block, edge)
+
+
+def linearised(
+    item: Body,
+    shared: frozenset[Operation] = frozenset(),
+    before: FrameState | None = None,
+) -> Body:
+    """The body of lanes of an item's code; `shared`, `before`: as for `Linearisation`. Raises
+    UnvectorisedError."""
+    nest, assumed = Nest(item), Assumptions()
+    while True:
+        try:
+            return Linearisation(item, nest, assumed, shared, before).run()
+        except WeakerError:
+            continue

@@ -79,6 +79,7 @@ class _Strides:
 
     def __init__(self, item: Body) -> None:
         self._known: dict[Value, Shape] = dict.fromkeys(item.constants.values(), UNIFORM)
+        self._own = {value for b in item.blocks for value in (*b.parameters, *b.operations)}
         entry = item.blocks[0]
         for number, parameter in enumerate(entry.parameters):
             self._known[parameter] = UNIFORM if number else 1
@@ -105,4 +106,4 @@ class _Strides:
 
     def of(self, value: Value) -> Shape:
         """The difference; None if it is not known, or not constant."""
-        return self._known.get(value, VARYING)
+        return self._known.get(value, VARYING if value in self._own else UNIFORM)

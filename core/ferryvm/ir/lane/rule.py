@@ -10,6 +10,7 @@ from ferryvm.ir.graph import Body, Operation, Terminator, Value
 
 ALWAYS_VARYING = frozenset(
     [
+        "context_load_lanes",
         "field_each",
         "header_each",
         "heap_load_consecutive",
@@ -30,11 +31,14 @@ _UNIFORM_OPERANDS: dict[str, tuple[int, ...]] = {
     "store_consecutive": (1, 2),
     "heap_load_consecutive": (1,),
     "heap_store_consecutive": (1,),
+    "context_load_lanes": (0, 1),
+    "context_store_lanes": (0, 1),
 }
 """Numbers of operands that must be uniform."""
 
 LANE_OPERATIONS = ALWAYS_VARYING | {
     "any_lane",
+    "context_store_lanes",
     "store_consecutive",
     "store_each",
     "update_each",

@@ -7,11 +7,9 @@ from collections.abc import Collection, Sequence
 
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.headroom import frame_headroom
-from ferryvm.ir.lane.assignment import Assumptions
 from ferryvm.ir.lane.cost import ratio
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
-from ferryvm.ir.lane.linearise import Linearisation, WeakerError
-from ferryvm.ir.lane.order import Nest
+from ferryvm.ir.lane.linearise import linearised
 from ferryvm.ir.lane.overflow_check import share_overflow_checks
 from ferryvm.ir.lane.profit import REASON, is_better_scalar
 from ferryvm.ir.lane.quotient import Quotient, quotients, versions
@@ -76,10 +74,4 @@ def lanes_of(module: Module, *, always: bool = True) -> Body:
 
 def _linearised(item: Body, found: Sequence[Quotient] = ()) -> Body:
     """The body of lanes of an item's code, in which some quotients are the same in all lanes."""
-    nest, assumed = Nest(item), Assumptions()
-    shared = frozenset[Operation]().union(*(each.operations for each in found))
-    while True:
-        try:
-            return Linearisation(item, nest, assumed, shared).run()
-        except WeakerError:
-            continue
+    return linearised(item, frozenset[Operation]().union(*(each.operations for each in found)))

@@ -11,6 +11,7 @@ from ferryvm.ir.graph import BOOLEAN, Constant, FrameState, Operation, Value, Vi
 from ferryvm.ir.lane.emission import Emission
 from ferryvm.ir.lane.item import UnvectorisedError
 from ferryvm.ir.lane.shape import UNIFORM, VARYING, computed_shape
+from ferryvm.ir.lane.speculation import Speculation
 from ferryvm.ir.lane.variable import LaneValue
 from ferryvm.ir.operation import DIVISIONS, PURE, element_bytes
 from ferryvm.ir.rule import Rules
@@ -26,9 +27,15 @@ _FURTHEST_FIELD = 256
 class Widening:
     """Appends the operations of a scalar body in lanes."""
 
-    def __init__(self, emission: Emission, shared: frozenset[Operation] = frozenset()) -> None:
-        """`shared`: pure operations that yield the same in each lane, as in the first one."""
-        self.emission, self._shared = emission, shared
+    def __init__(
+        self,
+        emission: Emission,
+        shared: frozenset[Operation] = frozenset(),
+        speculation: Speculation | None = None,
+    ) -> None:
+        """`shared`: pure operations that yield the same in each lane, as in the first one;
+        `speculation`: where lanes give up, if none leaves alone."""
+        self.emission, self._shared, self._speculation = emission, shared, speculation
         self._virtual: dict[Value, Virtual] = {}
         self._rules = Rules(self)
         self.resolve = self._unresolved
@@ -210,11 +217,41 @@ class Widening:
             mask = emission.both(emission.mask, is_nan)
             self._heap_store(operation, mask, address, emission.constant(I64, CANONICAL_NAN[t]))
 
+    # --- context arrays of groups -----------------------------------------------------------
+
+    def do_context_load(
+        self, operation: Operation, array: LaneValue, index: LaneValue
+    ) -> LaneValue:
+        if index.shape == UNIFORM:
+            return self._uniform(operation, array, index)
+        arguments = (*self._own_elements(array, index), self.emission.mask)
+        static = operation.static
+        loaded = self.emission.emit("context_load_lanes", operation.type, static, arguments)
+        return LaneValue(loaded, VARYING)
+
+    def do_context_store(
+        self, operation: Operation, array: LaneValue, index: LaneValue, value: LaneValue
+    ) -> None:
+        emission = self.emission
+        where = self._own_elements(array, index)
+        arguments = (*where, emission.materialise(value), emission.mask)
+        emission.emit("context_store_lanes", None, operation.static, arguments)
+
+    @staticmethod
+    def _own_elements(array: LaneValue, index: LaneValue) -> tuple[Value, Value]:
+        """The array and the first lane's number, if each lane accesses its item's element."""
+        if array.shape != UNIFORM or index.shape != 1:
+            raise UnvectorisedError("its items access elements of others in context arrays")
+        return array.value, index.value
+
     # --- leaving ----------------------------------------------------------------------------
 
     def suspend(self, operation: Operation, p: Value, *, stops: bool = False) -> None:
         """Suspend the lanes of the mask in which a condition holds, in front of an operation."""
         emission = self.emission
+        if self._speculation is not None:
+            self._speculation.give_up_if(p)
+            return
         flags = (stops, emission.is_full)
         state = self._state(operation.exit)  # first what it refers to
         made = emission.emit("suspend", BOOLEAN, flags, (emission.mask, p))
@@ -230,8 +267,14 @@ class Widening:
     def do_continue_launch_if(self, operation: Operation, p: LaneValue) -> None:
         self.suspend(operation, p.value)
 
+    def do_bounded(self, operation: Operation) -> None:
+        self.emission.emit("bounded", None, operation.static)
+
     def do_poll(self, operation: Operation) -> None:
         emission = self.emission
+        if self._speculation is not None:
+            self._speculation.poll()
+            return
         flags = (emission.is_full,)
         state = self._state(operation.exit)
         made = emission.emit("poll_lanes", BOOLEAN, flags, (emission.mask,))

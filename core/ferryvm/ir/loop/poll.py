@@ -75,6 +75,8 @@ def poll_costs(
     costs = {}
     for place, block in enumerate(body.blocks):
         heads = [places[edge.block] for edge in block.end.edges if edge.is_back]
+        if not heads and body.lanes:
+            heads = _loop_around(body, places, place)
         for operation in block.operations:
             if operation.name == "poll" and heads:
                 length = ends[place] - ends[min(heads)] + lengths[min(heads)]
@@ -82,6 +84,18 @@ def poll_costs(
                 cost = POLL_BUDGET if is_slow else max(1, length // _CHEAP)
                 costs[operation] = min(cost, POLL_BUDGET)
     return costs
+
+
+def _loop_around(body: Body, places: Mapping[Block, int], place: int) -> list[int]:
+    """The header of the shortest loop around a block of a loop in lanes, whose poll may be in front
+    of its last block; a list of at most one place."""
+    found = [
+        (last - places[edge.block], places[edge.block])
+        for last, block in enumerate(body.blocks)
+        for edge in block.end.edges
+        if edge.is_back and places[edge.block] <= place <= last
+    ]
+    return [min(found)[1]] if found else []
 
 
 def lengthy_functions(module: Module) -> frozenset[int]:

@@ -41,13 +41,19 @@ def convert_branches(body: Body) -> int:
     graph = ControlFlowGraph(body)
     gone: set[Block] = set()
     for loop in loops_of(graph):
-        if loop.is_innermost:
+        if loop.is_innermost and not _has_lanes(body, loop):
             for block in reversed(loop.members):
                 if block not in gone and _convert(graph, loop, block, gone):
                     made += 1
     if gone:
         body.blocks[:] = [block for block in body.blocks if block not in gone]
     return made
+
+
+def _has_lanes(body: Body, loop: Loop) -> bool:
+    """True if a loop is one in lanes, which has branches only where all lanes go one path."""
+    varying = body.varying or ()
+    return any(o in varying for o in loop.operations)
 
 
 def _convert(graph: ControlFlowGraph, loop: Loop, block: Block, gone: set[Block]) -> bool:

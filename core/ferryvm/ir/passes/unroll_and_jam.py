@@ -49,16 +49,23 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 
 
-def unroll_and_jam(body: Body, footprints: dict[Operation, Footprint] | None = None) -> int:
+def unroll_and_jam(
+    body: Body,
+    footprints: dict[Operation, Footprint] | None = None,
+    rests: set[Block] | None = None,
+) -> int:
     """Jam the outer loops that profit from it; the number of them.
 
-    `footprints`: of accesses; receives those of their copies.
+    `footprints`: of accesses; receives those of their copies. `rests`: receives the headers of
+    loops that run the iterations that are left.
     """
     known = {} if footprints is None else footprints
     done: set[Block] = set()
     made = 0
     while (nest := _next(body, done)) is not None:
         done.add(_Jam(body, nest, known).run())
+        if rests is not None and not nest.is_whole:
+            rests.add(nest.outer.header)
         made += 1
     return made
 
