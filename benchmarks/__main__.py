@@ -441,7 +441,9 @@ def math_command(
 @names("--parts", lambda: python.PARTS, "Default: all.")
 @names("--programs", lambda: python.PROGRAMS, "Scalar programs. Default: all.")
 @click.option("--numba", envvar=ENVIRONMENT, metavar="PYTHON", help="A Python that has Numba.")
-@click.option("--processor", is_flag=True, help="Processor time of scalar programs, not wall time.")
+@click.option(
+    "--processor", is_flag=True, help="Processor time of programs and maps, not wall time."
+)
 @QUICK
 @JSON
 def python_command(

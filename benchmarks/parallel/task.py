@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 
 from benchmarks.parallel.program import Twin, Work
@@ -19,6 +20,8 @@ class Task:
     """Have it see the arrays as they are now."""
     fetch: Callable[[], object] = lambda: None
     """Have the arrays of results be what it has stored."""
+    processor: Callable[[], float] = time.process_time
+    """The processor's time of the process that does it."""
 
 
 Make = Callable[[Twin, Work], Task]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ class Settings:
     parts: Sequence[str] = PARTS
     quick: bool = False
     is_processor: bool = False
-    """Measure the scalar programs by the processor's time, for a machine with other work."""
+    """Measure programs and maps by the processor's time, for a machine with other work."""
     programs: Sequence[str] = tuple(PROGRAMS)
     """The scalar programs."""
 
@@ -196,8 +197,11 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
     if "device" in settings.parts:
         found.on_device = mapping.measure_on_device([*OF], settings.rounds, size, progress)
     if "map" in settings.parts:
-        found.rows = mapping.measure([*OF], settings.rounds, size, settings.numba, progress)
+        peers, is_processor = settings.numba, settings.is_processor
+        found.rows = mapping.measure([*OF], settings.rounds, size, peers, progress, is_processor)
+        clock = time.process_time if is_processor else time.perf_counter
         found.cpython = {
-            row.twin.name: mapping.cpython_seconds(row.twin.name, size, 3) for row in found.rows
+            row.twin.name: mapping.cpython_seconds(row.twin.name, size, 3, clock)
+            for row in found.rows
         }
     return found

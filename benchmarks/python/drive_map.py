@@ -3,7 +3,8 @@
 on stdout.
 
 The first line tells if the peer can map the program: `ready`, or why not. `run`: the seconds of the
-work. `results PREFIX`: writes the arrays of results to PREFIX0.npy and so on.
+work. `processor`: the processor's time of this process so far. `results PREFIX`: writes the arrays
+of results to PREFIX0.npy and so on.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def main() -> None:
             began = time.perf_counter()
             call()
             print(f"{time.perf_counter() - began:.9f}", flush=True)
+        elif command == "processor":
+            print(f"{time.process_time():.9f}", flush=True)
         else:
             for number, position in enumerate(work.results):
                 numpy.save(f"{rest[0]}{number}.npy", work.arguments[position])

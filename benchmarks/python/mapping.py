@@ -8,6 +8,7 @@ arrays, which are faster there, and few of the items.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import tempfile
 import time
@@ -23,7 +24,7 @@ from benchmarks.measure import median
 from benchmarks.parallel.contender import GCC, OPENCL_C, SETTLING, contenders
 from benchmarks.parallel.kernel import hand_written
 from benchmarks.parallel.program import BY_NAME, Twin, Work
-from benchmarks.parallel.speed import Row
+from benchmarks.parallel.speed import Clock, Row
 from benchmarks.parallel.speed import measure as measure_rows
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
@@ -44,9 +45,12 @@ def measure(
     size: str,
     numba: str | None,
     progress: Callable[[str], None],
+    is_processor: bool = False,
 ) -> list[Row]:
     """A row for each program, in interleaved rounds. `numba`: a Python that has it, and other
-    peers."""
+    peers; `is_processor`: measure the processor's time, of all threads together."""
+    if is_processor:
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting is no work
     with contextlib.ExitStack() as stack:
         known: Mapping[str, Make] = {
             GCC: contenders()[GCC],
@@ -55,7 +59,9 @@ def measure(
             JAX: lambda twin, work: peer("jax", twin, work, numba, stack),
             NUMEXPR: lambda twin, work: peer("numexpr", twin, work, numba, stack),
         }
-        return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
+        clock: Clock = time.process_time if is_processor else time.perf_counter
+        twins = [BY_NAME[name] for name in names]
+        return measure_rows(twins, known, rounds, size, progress, clock)
 
 
 def measure_on_device(
@@ -72,7 +78,7 @@ def measure_on_device(
     return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
 
 
-def cpython_seconds(name: str, size: str, rounds: int) -> float:
+def cpython_seconds(name: str, size: str, rounds: int, clock: Clock = time.perf_counter) -> float:
     """Seconds that CPython's `map` would take for all items: the median of rounds over some."""
     twin = BY_NAME[name]
     work = twin.make(twin.size(size))
@@ -84,15 +90,15 @@ def cpython_seconds(name: str, size: str, rounds: int) -> float:
 
     def seconds(first: int, step: int) -> float:
         chosen = [each[first::step] for each in elements]
-        began = time.perf_counter()
+        began = clock()
         count = sum(1 for _ in map(lambda *given: function(*given, **arguments), *chosen))
-        return (time.perf_counter() - began) / count
+        return (clock() - began) / count
 
     step, found = total, 0.0
     while step > 1:  # items from everywhere: some take longer than others
-        began = time.perf_counter()
+        began = clock()
         found = seconds(step // 2, step)
-        if time.perf_counter() - began > CPYTHON_SECONDS:
+        if clock() - began > CPYTHON_SECONDS:
             break
         step = max(step // 4, 1)
     return total * median([found, *(seconds(step // 2, step) for _ in range(rounds - 1))])
@@ -203,4 +209,8 @@ def peer(
     server = _Server(python, name, twin, work)
     if stack is not None:
         stack.callback(server.close)
-    return Task(lambda: server.ask("run"), fetch=server.fetch)
+    return Task(
+        lambda: server.ask("run"),
+        fetch=server.fetch,
+        processor=lambda: float(server.ask("processor")),
+    )
