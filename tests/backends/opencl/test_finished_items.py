@@ -11,6 +11,7 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
+from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.engine.slot_run import SlotRun, ThreadedSlots
@@ -20,8 +21,10 @@ from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
+from ferryvm_backends.opencl import OpenClBackend
 
 from ...engine.mixing import placements
+from .entering import NAME, named
 
 _TEXT = """
 (define-struct pair (first i64) (second i64))
@@ -47,7 +50,10 @@ Finished = list[tuple[int, int]]
 
 @pytest.fixture
 def finished(monkeypatch: pytest.MonkeyPatch) -> Finished:
-    """For each batch the items before, and those that are left."""
+    """For each batch the items before, and those that are left; items run out of order however few
+    they are."""
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
     noted: Finished = []
     finish = ThreadedSlots.finish
 
@@ -68,9 +74,10 @@ def _policy(backend: str) -> Policy:
     return Policy(rules=(rule,), profile=Profile(loop_threshold=1))
 
 
-def _started(size: int, policy: Policy | None = None) -> Execution:
+def _started(size: int, policy: Policy | None = None, wraps: bool = True) -> Execution:
     program = ferryvm.compile(_TEXT.replace("{size}", str(size)), "finished.skiff")
-    return Engine(policy=policy or _policy("opencl")).start(program)
+    registry = named(OpenClBackend(wraps))
+    return Engine(policy=policy or _policy(NAME), registry=registry).start(program)
 
 
 def _expected(size: int) -> str:
@@ -78,8 +85,9 @@ def _expected(size: int) -> str:
     return Engine("threaded").start(program).run().output
 
 
-def test_items_that_recur_or_make_objects_end_up_to_a_line(finished: Finished) -> None:
-    execution = _started(8)
+@pytest.mark.parametrize("wraps", [True, False], ids=["shared", "copied"])
+def test_items_that_recur_or_make_objects_end_up_to_a_line(finished: Finished, wraps: bool) -> None:
+    execution = _started(8, wraps=wraps)
     assert execution.run().output == _expected(8)
     ((before, left),) = finished
     assert before >= 100

@@ -78,11 +78,15 @@ def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
     return found
 
 
+_READY = np.zeros(_STATUS_MASK + 1, np.bool_)
+"""By status: True where the device could not go on, and the host can at once. Calls that are too deep
+for the device leave with RUNNING."""
+_READY[[Status.RUNNING, Status.LEAVE, Status.GUARD, Status.ALLOCATE]] = True
+
+
 def can_go_on(slots: Slots) -> npt.NDArray[np.bool_]:
     """True for each item that left where the device could not go on, and the host can at once."""
-    status = slots[:, STATUS] & np.uint64(_STATUS_MASK)
-    found: npt.NDArray[np.bool_] = (status == Status.LEAVE) | (status == Status.GUARD)
-    found |= status == Status.ALLOCATE
+    found: npt.NDArray[np.bool_] = _READY[slots[:, STATUS] & np.uint64(_STATUS_MASK)]
     return found
 
 
