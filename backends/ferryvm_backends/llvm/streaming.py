@@ -201,6 +201,7 @@ class _Split:
         is_long = m.compare(I64, Condition.GE_S, trips, most)
         is_large = m.all(m.compare(I64, Condition.GE_U, length, size), is_long)
         three = m.constant(I64, 3)
+        # Places are relative to the space of objects, which begins at a line.
         at = m.add(I64, store.operation.arguments[0], store.base)
         at = m.add(I64, at, m.shl(I64, count.start, three))
         ahead = m.sub(I64, m.constant(I64, 0), m.shr_u(I64, at, three))
