@@ -32,6 +32,8 @@ OTHERS = {
     ("row-not-counted", "vliw"): "checks of all rows are made in front of the first one",
     ("row-not-counted", "cc"): "it makes no checks in front of rows",
     ("item-on-other-side", "vliw"): "it divides no loops at numbers of items",
+    ("item-on-other-side", "cc"): "it divides no loops at numbers of items",
+    ("exchanged-unstored", "cc"): "it stores all that lives across a barrier",
     ("divergence-unnoticed", "vliw"): "items of the program that shows it read what others write",
 }
 """Pairs that are left out, and the reasons."""

@@ -77,7 +77,7 @@ def test_single_has_one_unit_that_does_everything() -> None:
     assert machine.slots == 1
     assert set(unit.work) == set(Work)
     assert [(file.registers, file.read_ports, file.write_ports) for file in machine.files] == [
-        (32, 2, 1),
+        (32, 3, 1),
         (16, 3, 1),
     ]
 

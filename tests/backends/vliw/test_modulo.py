@@ -59,6 +59,7 @@ def test_where_all_slots_are_taken_many_orders_are_tried(
     full: float, interval: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "FULL_SLOTS", full)
+    monkeypatch.setattr(tuning, "REGION_PLACEMENTS", 1 << 30)
     loops = compiled(whole(FILTER), find("single")).loops
     (loop,) = (each for each in loops if each.is_pipelined and each.resource_bound == 53)
     assert (loop.resource, loop.interval) == ("slots", interval)

@@ -42,8 +42,13 @@ def _with_registers(machine: Machine, kind: FileKind, count: int) -> Machine:
     ],
 )
 def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
-    kind: FileKind, file: str, text: str, counts: tuple[int, ...]
+    kind: FileKind,
+    file: str,
+    text: str,
+    counts: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(tuning, "REGION_PLACEMENTS", 1 << 30)
     part, usual = whole(text), find("wide16")
     right = run(compiled(part, usual), part, is_native=True)
     found: list[Told] = []

@@ -294,7 +294,7 @@ def test_samples_of_earlier_rounds_are_those(machine: str, n: int, taps: int) ->
 def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    text = MIX.format(taps=16, n=30, step="i")
+    text = MIX.format(taps=9, n=30, step="i")
     moves: list[prologue.ForwardedValue] = []
     bring = prologue.Prologue._bring
 
@@ -304,6 +304,7 @@ def test_what_has_no_port_in_the_first_rounds_is_brought_to_a_unit_before(
         return found
 
     monkeypatch.setattr(prologue.Prologue, "_bring", watched)
+    monkeypatch.setattr(tuning, "REGION_PLACEMENTS", 1 << 30)
     brought = compiled(whole(text), find("multi16"))
     assert moves
     _is_right(brought, text)
