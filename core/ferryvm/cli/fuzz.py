@@ -51,7 +51,7 @@ _LAST = 2**63 - 1
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["bytecode", "skiff", "kernel", "image", "state", "python"]),
+    type=click.Choice(["bytecode", "skiff", "kernel", "image", "state", "python", "map"]),
     help="What is generated; several are taken in turn [nine times bytecode, once skiff].",
 )
 @click.option(
@@ -128,7 +128,7 @@ def fuzz(
     from ferryvm.testing import Differ, Schedule
     from ferryvm.testing.fuzz import MIX, Campaign, CampaignPlan
     from ferryvm.testing.fuzz.host import load_hosts
-    from ferryvm.testing.generate import MUTATED, ProgramKind
+    from ferryvm.testing.generate import MUTATED, OF_PYTHON, ProgramKind
     from ferryvm.testing.generate.weights import Weights
 
     if programs is not None and seconds is not None:
@@ -140,8 +140,10 @@ def fuzz(
     registry = mixed_registry(policy)
     if hosts and kinds and all(ProgramKind(kind) in MUTATED for kind in kinds):
         raise click.UsageError(f"--hosts: no program of --kind {kinds[0]} calls host functions")
-    if "python" in kinds and (schedules or hosts or force_hot or force_deopt or force_parallel):
-        raise click.UsageError("--kind python runs without --schedule, --hosts and --force-...")
+    of_python = [each for each in kinds if ProgramKind(each) in OF_PYTHON]
+    if of_python and (schedules or hosts or force_hot or force_deopt or force_parallel):
+        what = "runs without --schedule, --hosts and --force-..."
+        raise click.UsageError(f"--kind {of_python[0]} {what}")
     load_hosts(registry, hosts)
     names = tested_backends(registry, backends)
     differ = Differ(names, against, registry)
@@ -235,7 +237,7 @@ def _print(report: Report) -> None:
     from rich.table import Table
 
     from ferryvm.testing.fuzz import TrialOutcome
-    from ferryvm.testing.generate import Corner, ProgramKind
+    from ferryvm.testing.generate import OF_PYTHON, Corner, ProgramKind
 
     table = Table("kind", box=None)
     for name in ("programs", *(outcome.value for outcome in TrialOutcome)):
@@ -273,5 +275,5 @@ def _print(report: Report) -> None:
         times = f" ({len(group)} times)" if len(group) > 1 else ""
         click.echo(f"ferry: {finding.outcome.value}{at}{times}: {finding.text}", err=True)
         click.echo(f"    {finding.path or report.plan.command(finding.number)}", err=True)
-        if finding.kind is ProgramKind.PYTHON:
+        if finding.kind in OF_PYTHON:
             click.echo(finding.detail, err=True)

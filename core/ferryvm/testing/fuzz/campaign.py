@@ -30,6 +30,7 @@ from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
 from ferryvm.testing.generate import (
     MUTATED,
+    OF_PYTHON,
     Corner,
     ProgramKind,
     generate,
@@ -254,8 +255,8 @@ class Campaign:
         if kind in MUTATED:
             return mutated_image(self.plan.seed, number, kind)
         weights = Weights.load(self.plan.weights) if self.plan.weights else None
-        if kind is ProgramKind.PYTHON:
-            return python_program(self.plan.seed, number, weights).source().encode()
+        if kind in OF_PYTHON:
+            return python_program(self.plan.seed, number, weights, kind).source().encode()
         return to_bytes(generate(self.plan.seed, number, kind, weights))
 
     def _count(self) -> None:

@@ -7,10 +7,11 @@ import ast
 import linecache
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ferryvm import policy as policies
 from ferryvm.deadline import Deadline
+from ferryvm.engine.marshal import CallError
 from ferryvm.engine.runnable import MIXED
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.registry import Registry
@@ -20,6 +21,7 @@ from ferryvm.testing.fuzz.outcome import Finding, TrialOutcome
 from ferryvm.testing.fuzz.plan import CampaignPlan
 from ferryvm.testing.generate import ProgramKind, python_program
 from ferryvm.testing.generate.weights import Weights
+from ferryvm.testing.map_check import Each, Folded, differences, item_outcomes
 from ferryvm.testing.python_check import CheckedFunction, PythonDifference, outcome_of
 
 _FILE = "<random function>"
@@ -33,15 +35,16 @@ class PythonJudge:
         self._policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
 
     def judge(
-        self, number: int, weights: Weights | None
+        self, number: int, kind: ProgramKind, weights: Weights | None
     ) -> tuple[TrialOutcome, list[tuple[Finding, bytes]]]:
         """The outcome of a trial, and its findings with texts for a corpus of tests. Raises what a
         backend should not."""
-        program = python_program(self.plan.seed, number, weights)
+        program = python_program(self.plan.seed, number, weights, kind)
         self.notes.run()
         function, arguments = _load(program.source(), program.calls)
-        wanted = [outcome_of(function, each) for each in arguments]
-        has_raised = all(each.error is not None for each in wanted)
+        oracle = _ORACLES[kind]
+        wanted = [oracle.wanted(function, each) for each in arguments]
+        has_raised = bool(wanted) and all(each.error is not None for each in wanted)
         outcome = TrialOutcome.TRAPPED if has_raised else TrialOutcome.HALTED
         found = []
         for name in self.plan.backends:
@@ -49,17 +52,18 @@ class PythonJudge:
             checked = self._checked(function, name)
             try:
                 for call, given, each in zip(program.calls, arguments, wanted, strict=True):
-                    difference = checked.difference(each, given)
+                    self.notes.step()
+                    difference = oracle.difference(checked, each, given)
                     if difference is not None:
                         self.notes.compare(name, Verdict.DISAGREE)
                         found.append(
-                            self._finding(number, name, program.source(), call, difference)
+                            self._finding((number, kind), name, program.source(), call, difference)
                         )
                         outcome = TrialOutcome.DISAGREE
                         break
                 else:
                     self.notes.compare(name, Verdict.AGREE)
-            except UnsupportedError:
+            except oracle.refusals:
                 outcome = TrialOutcome.REFUSED
                 break  # on every backend
         return outcome, found
@@ -73,11 +77,17 @@ class PythonJudge:
         return CheckedFunction(function, backend)
 
     def _finding(
-        self, number: int, backend: str, text: str, call: str, difference: PythonDifference
+        self,
+        origin: tuple[int, ProgramKind],
+        backend: str,
+        text: str,
+        call: str,
+        difference: PythonDifference,
     ) -> tuple[Finding, bytes]:
         from ferryvm.testing.reduction.python_cut import EndlessError, bounded, reduced
 
-        deadline = Deadline(self.plan.patience)
+        number, kind = origin
+        oracle, deadline = _ORACLES[kind], Deadline(self.plan.patience)
         last = difference
 
         def is_interesting(text: str, call: str) -> bool:
@@ -88,8 +98,8 @@ class PythonJudge:
                 function, (given,) = _load(text, [call])
                 if not isinstance(given, tuple):
                     return False
-                wanted = outcome_of(lambda *each: bounded(function, *each), given)
-                found = self._checked(function, backend).difference(wanted, given)
+                wanted = oracle.wanted(lambda *each: bounded(function, *each), given)
+                found = oracle.difference(self._checked(function, backend), wanted, given)
             except (Exception, EndlessError):  # noqa: BLE001  # such a text shows something else
                 return False
             if found is None or found.what != difference.what:
@@ -103,7 +113,7 @@ class PythonJudge:
         detail = "\n".join([*_for_corpus(text, call, name), "", f"# {backend}: {shown}", ""])
         finding = Finding(
             number,
-            ProgramKind.PYTHON,
+            kind,
             TrialOutcome.DISAGREE,
             backend,
             difference.what,
@@ -113,10 +123,28 @@ class PythonJudge:
         return finding, detail.encode()
 
 
+class _Oracle(NamedTuple):
+    """The outcome of a call by CPython, and the difference of another one to it."""
+
+    wanted: Callable[[Callable[..., Any], tuple[Any, ...]], Any]
+    difference: Callable[[CheckedFunction, Any, tuple[Any, ...]], PythonDifference | None]
+    refusals: tuple[type[Exception], ...]
+
+
+_ORACLES = {
+    ProgramKind.PYTHON: _Oracle(outcome_of, CheckedFunction.difference, (UnsupportedError,)),
+    ProgramKind.MAP: _Oracle(
+        item_outcomes,
+        lambda *call: next(differences(*call), None),
+        (UnsupportedError, CallError),
+    ),
+}
+
+
 def _load(text: str, calls: Sequence[str]) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
     """The function `f` of a text, and arguments."""
     linecache.cache[_FILE] = len(text), None, text.splitlines(keepends=True), _FILE
-    names: dict[str, Any] = {"__name__": _FILE}
+    names: dict[str, Any] = {"__name__": _FILE, "Each": Each, "Folded": Folded}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the compiler, about odd code
         exec(compile(text, _FILE, "exec"), names)  # noqa: S102  # a generated text

@@ -19,7 +19,7 @@ from ferryvm.errors import FerryError
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.fuzz.outcome import Finding
 from ferryvm.testing.fuzz.plan import CampaignPlan
-from ferryvm.testing.generate import ProgramKind
+from ferryvm.testing.generate import OF_PYTHON
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trial import failing
 from ferryvm.verify import Verified
@@ -96,7 +96,7 @@ class Store:
         try:
             if content is not None:
                 suffix = ".ferry" if content.startswith(STATE.magic) else ".fvm"
-                is_python = finding.kind is ProgramKind.PYTHON
+                is_python = finding.kind in OF_PYTHON
                 shown = stem.with_suffix(".py" if is_python else suffix)
                 replace_file(shown, content)
             replace_file(text, self._text(finding))

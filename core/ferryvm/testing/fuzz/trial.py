@@ -40,6 +40,7 @@ from ferryvm.testing.generate import (
     LIMITS,
     MOST_INSTRUCTIONS,
     MUTATED,
+    OF_PYTHON,
     Corner,
     ProgramKind,
     generate,
@@ -108,8 +109,8 @@ class Judge:
         self.differ = self._differ_of(number)
         self._set_effort(number)
         kind = self.plan.kind(number)
-        if kind is ProgramKind.PYTHON:
-            return self._judge_python(number)
+        if kind in OF_PYTHON:
+            return self._judge_python(number, kind)
         made: bytes | Program | None = None
         findings: list[Finding] = []
         faults: list[CompilerFault] = []
@@ -160,20 +161,20 @@ class Judge:
         self.notes.end(kind, outcome)
         return findings
 
-    def _judge_python(self, number: int) -> list[Finding]:
+    def _judge_python(self, number: int, kind: ProgramKind) -> list[Finding]:
         """Try one Python function."""
         findings: list[Finding] = []
         try:
-            outcome, found = self._python.judge(number, self.weights)
+            outcome, found = self._python.judge(number, kind, self.weights)
             findings += [self.store.save(finding, content) for finding, content in found]
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
             outcome = TrialOutcome.ERROR
-            text = python_program(self.plan.seed, number, self.weights).source()
-            finding = self._error(number, ProgramKind.PYTHON, error)
+            text = python_program(self.plan.seed, number, self.weights, kind).source()
+            finding = self._error(number, kind, error)
             findings.append(self.store.save(finding, text.encode()))
-        self.notes.end(ProgramKind.PYTHON, outcome)
+        self.notes.end(kind, outcome)
         return findings
 
     @functools.cached_property

@@ -25,6 +25,7 @@ __all__ = [
     "MOST_INSTRUCTIONS",
     "MUTATED",
     "OBJECT_LIMITS",
+    "OF_PYTHON",
     "Corner",
     "ProgramKind",
     "Weights",
@@ -44,10 +45,14 @@ class ProgramKind(enum.Enum):
     IMAGE = "image"
     STATE = "state"
     PYTHON = "python"
+    MAP = "map"
 
 
 MUTATED = (ProgramKind.IMAGE, ProgramKind.STATE)
 """Kinds of files that are altered, and may be refused."""
+
+OF_PYTHON = (ProgramKind.PYTHON, ProgramKind.MAP)
+"""Kinds of Python functions, which CPython is the baseline of."""
 
 
 @in_ours
@@ -63,11 +68,11 @@ def generate(
 
     `occurred`: receives the counts of corners in a bytecode program; `hosts`: host functions that
     programs call besides those that print. Raises FerryError for MUTATED, which `mutated_image`
-    makes: it may not be a program; and for PYTHON.
+    makes: it may not be a program; and for OF_PYTHON.
     """
     if kind in MUTATED:
         raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
-    if kind is ProgramKind.PYTHON:
+    if kind in OF_PYTHON:
         raise FerryError("a Python function is no program by itself: use python_program")
     if kind in (ProgramKind.SKIFF, ProgramKind.KERNEL):
         from ferryvm import skiff
@@ -97,11 +102,22 @@ def skiff_source(
     return write(chance, weights, hosts)
 
 
-def python_program(seed: int, number: int, weights: Weights | None = None) -> PythonProgram:
-    """The `number`-th Python function of a seed, with its helpers and arguments of calls."""
+def python_program(
+    seed: int,
+    number: int,
+    weights: Weights | None = None,
+    kind: ProgramKind = ProgramKind.PYTHON,
+) -> PythonProgram:
+    """The `number`-th Python function of a seed, with its helpers and arguments of calls, or of
+    maps of it."""
+    chance = Chance(seed, number, kind.value)
+    if kind is ProgramKind.MAP:
+        from ferryvm.testing.generate import python_map
+
+        return python_map.write(chance, weights)
     from ferryvm.testing.generate.python import write
 
-    return write(Chance(seed, number, ProgramKind.PYTHON.value), weights)
+    return write(chance, weights)
 
 
 @in_ours

@@ -53,7 +53,7 @@ class PythonProgram:
         return HEADER + self.text
 
 
-class _Function:
+class FunctionWriter:
     """Writes one function."""
 
     def __init__(self, chance: Chance, weights: Weights, callees: list[Callee]) -> None:
@@ -398,7 +398,7 @@ class _Function:
 
     def inner(self) -> None:
         """A function in the function, which uses its variables."""
-        other = _Function(self.chance, self.weights, list(self.write.callees))
+        other = FunctionWriter(self.chance, self.weights, list(self.write.callees))
         name, parameter = self.fresh("g"), self.fresh("p")
         # It assigns no variable of this function, which would be another one in it.
         outer = {each: of for each, of in self.write.scope.items() if not each.startswith("v")}
@@ -440,7 +440,7 @@ _COMPOUND = ("if", "match", "while", "for", "try")
 
 
 def _helper(chance: Chance, weights: Weights, number: int, callees: list[Callee]) -> list[str]:
-    of = _Function(chance, weights, list(callees))
+    of = FunctionWriter(chance, weights, list(callees))
     of.result = chance.pick(("int", "int", "float"))
     is_recursive = chance.flip(weights.chance["python_recursion"])
     parameters = {"a": "int", "b": chance.pick(("int", "float", of.result))}
@@ -459,14 +459,20 @@ def _helper(chance: Chance, weights: Weights, number: int, callees: list[Callee]
     return [f"def {name}({', '.join(parameters)}):", *of.lines, "", ""]
 
 
-def write(chance: Chance, weights: Weights | None = None) -> PythonProgram:
-    """A random program."""
-    weights = default_weights() if weights is None else weights
+def helpers(chance: Chance, weights: Weights) -> tuple[list[str], list[Callee]]:
+    """Lines of functions that others may call."""
     callees: list[Callee] = []
     lines: list[str] = []
     for number in range(chance.weighted(weights.numbers("python_helpers"))):
         lines += _helper(chance, weights, number, callees)
-    of = _Function(chance, weights, callees)
+    return lines, callees
+
+
+def write(chance: Chance, weights: Weights | None = None) -> PythonProgram:
+    """A random program."""
+    weights = default_weights() if weights is None else weights
+    lines, callees = helpers(chance, weights)
+    of = FunctionWriter(chance, weights, callees)
     kinds = table(weights.python_parameter)
     parameters = {"abcd"[number]: chance.weighted(kinds) for number in range(chance.between(1, 4))}
     of.write.scope = dict(parameters)
