@@ -251,8 +251,8 @@ class ObjectSpace:
     def release(self, address: int) -> None:
         """Forget a host array that can be written and that no object or frame of the program refers
         to, so that its memory need not live until the next collection. Its object is an empty array
-        from then on, since a device copies what it finds in objects; it serves the next such array
-        there."""
+        from then on, since a device copies what it finds in objects; it serves the next array of
+        its type."""
         reference = self.hosts.release(address)
         if reference is not None:
             self.set_elements(reference, 0, reference + ARRAY_HEADER_BYTES)
