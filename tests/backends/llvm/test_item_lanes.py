@@ -130,6 +130,21 @@ def test_a_loop_whose_items_may_leave_behind_a_store_runs_one_by_one() -> None:
     assert not lane_loops(module)
 
 
+def test_a_loop_in_which_other_items_may_have_stored_runs_one_by_one() -> None:
+    module = module_of("""
+(define (member item t u)
+  (if (= (% (array-ref u item) 3) 0)
+    (array-set! u item (+ 1 (array-ref u item)))
+    (array-set! t item (array-ref u (* 9 item))))
+  (barrier)
+  (array-set! u item (array-ref t (- 7 item))))
+(define (group u) (for-each-item 8 (member (make-array i64 8) u)))
+(group (make-array i64 30))
+""")
+    assert "one may leave when it has stored" in module.one_by_one.values()
+    assert not lane_loops(module)
+
+
 def test_items_without_branches_and_loops_are_left_to_llvm() -> None:
     module = module_of("""
 (define (member item t u)

@@ -130,6 +130,7 @@ class _Lanes:
             raise UnvectorisedError(REASON)
         self.m.pc = self.loop.header.pc
         lanes = linearised(item, before=self._state(self.head, self.first))
+        _check(lanes)  # other lanes may have stored where these would leave
         if not always and (times := ratio(item, lanes)) > LARGEST_RATIO:
             raise UnvectorisedError(f"they would take {times:.2g} times as long, by an estimate")
         count = self.body.lanes or width(lanes)  # all loops of a body have as many
@@ -309,10 +310,16 @@ def _check(item: Body) -> None:
         for operation in (*block.operations, block.end):
             if operation.name in _REFUSED:
                 raise UnvectorisedError(f"they have the operation {operation.name!r}")
-            if operation.state is not None and has_changed:
+            if has_changed and _leaves(operation):
                 raise UnvectorisedError("one may leave when it has stored")
             has_changed = has_changed or _changes(operation)
 
 
 def _changes(operation: Operation) -> bool:
     return SHAPES[operation.name].role is Role.CHANGES and operation.name != "bounded"
+
+
+def _leaves(operation: Operation) -> bool:
+    """True if an item may leave at an operation, or its vector give up there."""
+    edges = operation.edges if isinstance(operation, Terminator) else ()
+    return operation.state is not None or any(e.block.label.startswith(GIVE_UP) for e in edges)
