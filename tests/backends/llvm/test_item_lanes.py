@@ -134,8 +134,8 @@ def test_a_loop_in_which_other_items_may_have_stored_runs_one_by_one() -> None:
     module = module_of("""
 (define (member item t u)
   (if (= (% (array-ref u item) 3) 0)
-    (array-set! u item (+ 1 (array-ref u item)))
-    (array-set! t item (array-ref u (* 9 item))))
+    (array-set! t item (array-ref u (array-ref u item)))
+    (array-set! u item (array-ref t (array-ref u item))))
   (barrier)
   (array-set! u item (array-ref t (- 7 item))))
 (define (group u) (for-each-item 8 (member (make-array i64 8) u)))
