@@ -51,6 +51,7 @@ LARGEST_RATIO = 0.9
 
 Width = Callable[[Body], int]
 
+_OTHER = "their numbers have another form"
 _OWN = "the state behind an item has values of it"
 
 _REFUSED = frozenset({"pay", "allocate_if", "grow_if", "call_host", "continue_launch_if"})
@@ -106,8 +107,10 @@ class _Lanes:
         self.body, self.loop, self.poll = body, loop, poll
         self.labels, self.m = Labels(body), Builder(body.constants)
         variable = find_induction_variable(loop)
-        if variable is None or loop.entry is None or loop.exits != [variable.exit]:
-            raise UnvectorisedError("their numbers have another form")
+        if variable is None or loop.entry is None:
+            raise UnvectorisedError(_OTHER)
+        if variable.step is not body.constant(I64, 1) or loop.exits != [variable.exit]:
+            raise UnvectorisedError(_OTHER)
         self.variable: InductionVariable = variable
         assert loop.back_edge is not None
         self.back = loop.back_edge.edge.arguments

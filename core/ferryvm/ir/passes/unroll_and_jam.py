@@ -57,15 +57,16 @@ def unroll_and_jam(
     """Jam the outer loops that profit from it; the number of them.
 
     `footprints`: of accesses; receives those of their copies. `rests`: receives the headers of
-    loops that run the iterations that are left.
+    the jammed loops, and of those that run the iterations that are left.
     """
     known = {} if footprints is None else footprints
     done: set[Block] = set()
     made = 0
     while (nest := _next(body, done)) is not None:
-        done.add(_Jam(body, nest, known).run())
-        if rests is not None and not nest.is_whole:
-            rests.add(nest.outer.header)
+        jam = _Jam(body, nest, known)
+        done.add(jam.run())
+        if rests is not None:
+            rests |= {jam.first, nest.outer.header}
         made += 1
     return made
 
