@@ -167,7 +167,7 @@ def test_an_interpreter_is_built_by_each_process_where_the_cache_cannot_be_used(
 @pytest.mark.parametrize(
     ("notes", "reason"),
     [
-        (b'[0, [], [], [0, 0, "", []]]', "it is no ELF file"),
+        (b'[0, [], [], [0, 0, "", [[], []]]]', "it is no ELF file"),
         (b"[0, [], []]", "guards"),
         (b"[]", "guards"),
         (b"[1, 2", "guards"),
