@@ -59,6 +59,8 @@ class ItemOutcomes:
     mask: Sequence[bool] | None
     """The items that are masked; None if no argument is a masked array."""
     printed: str
+    place: str = ""
+    """The number of the item that raises, for each dimension."""
 
 
 def item_outcomes(function: Callable[..., Any], call: Sequence[Any]) -> ItemOutcomes:
@@ -72,7 +74,7 @@ def item_outcomes(function: Callable[..., Any], call: Sequence[Any]) -> ItemOutc
     mask = _mask(columns, size)
     parts = [_items(each.value, size) if isinstance(each, Each) else [each] * size for each in call]
     values: list[Any] = []
-    error = None
+    error, place = None, ""
     printed = io.StringIO()
     with np.errstate(all="ignore"), contextlib.redirect_stdout(printed):
         for number, arguments in enumerate(zip(*parts, strict=True)):
@@ -82,8 +84,9 @@ def item_outcomes(function: Callable[..., Any], call: Sequence[Any]) -> ItemOutc
                 values.append(function(*arguments))
             except Exception as raised:  # noqa: BLE001  # whatever the function raises
                 error = raised
+                place = ", ".join(map(str, np.unravel_index(number, _shape(columns, size))))
                 break
-    return ItemOutcomes(values, error, mask, printed.getvalue())
+    return ItemOutcomes(values, error, mask, printed.getvalue(), place)
 
 
 def _folded(function: Callable[..., Any], call: Folded) -> ItemOutcomes:
@@ -105,6 +108,15 @@ def _size(value: Any) -> int | None:
     if isinstance(value, range | list):
         return len(value)
     return int(value.size) if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def _shape(columns: Sequence[Any], size: int) -> tuple[int, ...]:
+    """The shape of the elements."""
+    for value in columns:
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, np.ndarray) and each.ndim:
+                return tuple(each.shape)
+    return (size,)
 
 
 def _items(value: Any, size: int) -> list[Any]:
@@ -253,6 +265,8 @@ def _of_error(wanted: ItemOutcomes, error: Exception, both: str) -> Iterator[Pyt
         return
     if isinstance(error, OverflowError) and _has_large(wanted.values):
         return
+    if places[0][1] != wanted.place:
+        yield PythonDifference(both, "item of an exception")
     if not isinstance(error, RecursionError) and _PLACE.sub("", str(error)) != str(wanted.error):
         yield PythonDifference(both, "message")
 
