@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ferryvm.python.control_flow.graph import Assign, CallValue, Known
 from ferryvm.python.control_flow.graph_builder import GraphBuilder, name_of, renamed
 from ferryvm.python.control_flow.sequence import Sequences
-from ferryvm.python.definition.source import InnerFunction, Source
+from ferryvm.python.definition.source import InnerFunction, Source, names_of
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.hosted.builtin import ORIGINAL
 from ferryvm.python.hosted.refused_call import name_of_function
@@ -59,7 +59,7 @@ class CallArguments(Sequences):
 
     def lambda_value(self, node: ast.Lambda) -> ast.expr:
         """A lambda as a value."""
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names = names_of(node)
         others = {name: _as_written(name) for name in names if name.startswith("%")}
         if not all(others.values()):
             raise NotCompilableError(node, "cannot compile a lambda in a key; write a function")
@@ -82,7 +82,7 @@ class CallArguments(Sequences):
 
     def used_names(self, node: ast.expr) -> set[str]:
         """The variables that an expression uses, also through inner functions."""
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names = names_of(node)
         inner = [self._source.inner[name] for name in names if name in self._source.inner]
         return names.union(*(each.captured for each in inner))
 

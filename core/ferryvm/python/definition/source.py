@@ -174,7 +174,7 @@ class InnerFunction:
         self.outer, self.node, self.name = outer, node, name
         self.code = _code_of(outer, node if written is None else written)
         before = node if written is None else written
-        self._renamed = _names_of(before) - _names_of(node)
+        self._renamed = names_of(before) - names_of(node)
         """Variables of comprehensions, as they were written; from Python 3.12 on they are variables
         of the function around them, too."""
 
@@ -193,10 +193,10 @@ class InnerFunction:
         found: set[str] = set()
         for each in self._reached:
             free = [name for name in each.code.co_names if name in self.outer.free]
-            outer = {*each.code.co_freevars, *free} - each._renamed
-            found |= outer & self.outer.variables
+            used = {*each.code.co_freevars, *free} - each._renamed
+            found |= used & self.outer.variables
         if self._renamed:
-            found |= {name for name in _names_of(self.node) if name.startswith("%")}
+            found |= {name for name in names_of(self.node) if name.startswith("%")}
         return tuple(sorted(found - self.outer.inner.keys()))
 
     @functools.cached_property
@@ -270,7 +270,7 @@ class InnerSource(Source):
         return self._outer.value(name)
 
 
-def _names_of(node: ast.AST) -> set[str]:
+def names_of(node: ast.AST) -> set[str]:
     """The names that are used in a definition."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
