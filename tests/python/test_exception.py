@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import ferryvm
 from ferryvm.python.call import continuation
 from ferryvm.python.control_flow.lower import Lowering
+from ferryvm.testing import check
 
 
 class _MineError(ValueError):
@@ -250,3 +252,91 @@ def test_python_goes_on_in_inner_functions_that_are_lowered_once(
     monkeypatch.setattr(continuation, "Lowering", counted)
     assert powers(1 << 62) == powers.__wrapped__(1 << 62) > 1 << 63
     assert len(lowered) == 1
+
+
+def _stored(a, x):
+    a[0] = int(a[0]) * x
+
+
+def _stored_in_a_call(a, x):
+    def scaled(n):
+        return n * x
+
+    a[1] = scaled(int(a[0]))
+
+
+def _filled(a, x):
+    a.fill(x * 2**62)
+
+
+def _added(a, x):
+    return a[1] + x * 2**62
+
+
+def _narrow(a, x):
+    b = np.zeros(2, np.int32)
+    b[1] = len(a) and x << 40
+
+
+@pytest.mark.rotate("function", "backend")
+@pytest.mark.parametrize("backend", ["reference", "switch", "threaded", "llvm", "opencl", "vliw"])
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        (_stored, r"a\[0\] = int\(a\[0\]\) \* x; the value is 18446744073709551616"),
+        (_stored_in_a_call, r"a\[1\] = .*; the value is 18446744073709551616"),
+        (_filled, r"a\.fill\(x \* 2\*\*62\); x = 4"),
+        (_added, r"return a\[1\] \+ x \* 2\*\*62; x = 4"),
+        (_narrow, r"b\[1\] = len\(a\) and x << 40; the value is 4398046511104"),
+    ],
+)
+def test_an_integer_that_no_element_holds_is_shown_with_its_line(
+    backend: str, function: Callable[..., Any], shown: str
+) -> None:
+    a = np.array([1 << 62, 1, 2])
+    with pytest.raises(OverflowError):
+        check(function, a, 4, backends=[backend])
+    with pytest.raises(OverflowError) as raised:
+        ferryvm.function(function, backend=backend)(a, 4)
+    assert a.tolist() == [1 << 62, 1, 2]
+    (note,) = raised.value.__notes__
+    line = function.__code__.co_firstlineno
+    assert re.fullmatch(rf".*test_exception\.py:(\d+): {shown}.*", note)
+    assert line < int(note.split(":")[1]) <= line + 4
+
+
+def test_an_integer_that_no_element_holds_is_shown_of_arguments_maps_and_scans() -> None:
+    @ferryvm.function
+    def put(a, x):
+        a[0] = x
+
+    def raised(i, a):
+        a[i] = (i + 3_000_000) ** 4
+        return i
+
+    with pytest.raises(OverflowError) as large:
+        put(np.zeros(1, np.int64), 1 << 70)
+    assert large.value.__notes__[0].endswith("a[0] = x; x = 1180591620717411303424")
+    with pytest.raises(OverflowError, match="in item 0 of a map") as item:
+        ferryvm.map(raised, range(3), a=np.zeros(3, np.int64))
+    assert "the value is 81000000000000000000000000, i = 0" in item.value.__notes__[0]
+    wanted = "result 20 is 51090942171709440000, which does not fit into int64"
+    with pytest.raises(OverflowError, match=wanted):
+        ferryvm.scan(lambda a, b: a * b, range(1, 30))
+
+
+def test_a_value_that_was_stored_before_is_not_shown_of_another_line() -> None:
+    @ferryvm.function
+    def later(a, x):
+        try:
+            a[7] = x << 62
+        except IndexError as e:
+            x += len(str(e)) * 0
+        return np.int64(x << 62)
+
+    with pytest.raises(OverflowError) as raised:
+        later(np.zeros(2, np.int64), 2)
+    assert raised.value.__notes__[0].endswith("return np.int64(x << 62); x = 2")
+    with pytest.raises(OverflowError) as other:
+        ferryvm.function(lambda x: x**0.5 * 1e308 // 1e-300 if x < 0 else int(x * 1e308 * 10))(5.0)
+    assert not hasattr(other.value, "__notes__")

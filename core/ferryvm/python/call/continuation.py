@@ -43,7 +43,7 @@ from ferryvm.python.control_flow.graph import (
 from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.control_flow.lower import Lowering
 from ferryvm.python.control_flow.statement import Statements
-from ferryvm.python.definition.raised import without_ours
+from ferryvm.python.definition.raised import STORED, add_values, without_ours
 from ferryvm.python.definition.site import UNASSIGNED, UNASSIGNED_OUTSIDE
 from ferryvm.python.definition.source import InnerFunction, Source
 from ferryvm.python.hosted.builtin import ORIGINAL
@@ -63,6 +63,7 @@ def resume(frames: Sequence[PausedFrame], raised: BaseException | None = None) -
     try:
         return _resumed(frames[first:], len(frames) - first - 1, raised)
     except BaseException as error:
+        add_values(error)
         error.__traceback__ = without_ours(error.__traceback__)
         raise
 
@@ -75,6 +76,7 @@ def raise_at(frames: Sequence[PausedFrame]) -> None:
         frames[first].block, frames[first].number
     )
     if error is not None:
+        add_values(error)
         resume(frames[first:], error.with_traceback(None))
 
 
@@ -295,8 +297,11 @@ class _Frame:
             case Iterate():
                 self.variables[statement.name] = iter(self._value(statement.value))
             case Store():
+                value = ast.copy_location(ast.Name(STORED, ast.Store()), statement.node)
                 target = ast.Subscript(statement.array, statement.index, ast.Store())
-                store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
+                targets: list[ast.expr] = [value, ast.copy_location(target, statement.node)]
+                store = ast.Assign(targets, statement.value)
+                self.variables.pop(STORED, None)
                 self._do(statement, ast.copy_location(store, statement.node))
             case Delete():
                 self._do(statement, _deletion(statement))

@@ -37,7 +37,7 @@ from ferryvm.python.definition.defined_text import defined
 from ferryvm.python.definition.dependency import Dependencies
 from ferryvm.python.definition.free_name import NO_NAMES, FreeNames
 from ferryvm.python.definition.given_function import GivenFunctions
-from ferryvm.python.definition.raised import site_of, too_deep
+from ferryvm.python.definition.raised import add_values, site_of, too_deep
 from ferryvm.python.definition.refusal import Refusal, without_numbers
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.value.kind import Constant, Kind
@@ -395,7 +395,11 @@ class PythonFunction(Generic[P, R]):
             for each in parameters
             if each.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        found: R = self.__ferryvm_function__(*given.values(), **named)
+        try:
+            found: R = self.__ferryvm_function__(*given.values(), **named)
+        except OverflowError as error:
+            add_values(error)
+            raise
         return found
 
     def count(self, reason: str) -> None:

@@ -4,12 +4,18 @@ traceback."""
 
 from __future__ import annotations
 
+import dis
+import linecache
 import types
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ferryvm.engine import TrapError, UncaughtError
 from ferryvm.errors import Position
+from ferryvm.failure import shown
 from ferryvm.isa.trap import Trap
 from ferryvm.python.definition.site import Site, Sites
 
@@ -65,6 +71,48 @@ def add_place(error: Exception, where: str) -> None:
         error.args = (f"{error.args[0]}, {where}",)
     else:
         error.add_note(where)
+
+
+STORED = "%stored"
+"""The variable for the value that CPython stores into an array or a list."""
+_NUMBERS = int, float, complex, np.generic
+
+
+def add_values(error: BaseException) -> None:
+    """Add a note to an OverflowError of an integer that an array or a NumPy scalar cannot hold: the
+    line that raised it, the value that it stores, and the numbers in its variables."""
+    text = str(error)
+    is_integer = "too large to convert" in text or " out of bounds for " in text
+    trace, last = error.__traceback__, None
+    while trace is not None:
+        if not _is_ours(trace.tb_frame.f_code.co_filename):
+            last = trace
+        trace = trace.tb_next
+    if last is None or not is_integer or not isinstance(error, OverflowError):
+        return
+    code, variables = last.tb_frame.f_code, last.tb_frame.f_locals
+    is_store = STORED in code.co_names and STORED in variables
+    found = [f"the value is {shown(variables[STORED])}"] if is_store else []
+    for name in _names_at(code, last.tb_lasti, last.tb_lineno):
+        value = variables.get(name)
+        if isinstance(value, _NUMBERS):
+            found.append(f"{name} = {shown(value)}")
+    if found:
+        line = linecache.getline(code.co_filename, last.tb_lineno).strip()
+        place = f"{code.co_filename}:{last.tb_lineno}: {line}".rstrip(": ")
+        error.add_note(f"{place}; {', '.join(found)}")
+
+
+def _names_at(code: types.CodeType, instruction: int, line: int) -> Iterable[str]:
+    """The variables that the lines of an instruction read, in their order."""
+    _, last, _, _ = [*code.co_positions()][instruction // 2]
+    found: dict[str, Any] = {}
+    for each in dis.get_instructions(code):
+        at = each.positions.lineno if each.positions is not None else None
+        if at is not None and line <= at <= (last or line) and each.opname.startswith("LOAD_"):
+            names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+            found.update(dict.fromkeys(name for name in names if isinstance(name, str)))
+    return [name for name in found if name.isidentifier()]
 
 
 def caught_error(site: Site, *calls: Site) -> BaseException:

@@ -215,7 +215,11 @@ class _Combination:
         found = itertools.accumulate(self._elements(raised), self._function)
         flat = result.reshape(-1)
         for number, value in enumerate(found):
-            flat[number] = value
+            try:
+                flat[number] = value
+            except OverflowError:
+                what = f"result {number} is {shown(value)}, which does not fit into {self._dtype}"
+                raise OverflowError(f"scan of {self._of.__name__}: {what}") from None
         return result
 
     def _overwrites(self, result: npt.NDArray[Any]) -> bool:
