@@ -21,7 +21,6 @@ from benchmarks import (
     loading,
     mathematics,
     opencl,
-    parallel,
     peers,
     profiling,
     python,
@@ -40,6 +39,7 @@ from benchmarks.exports.device import measure_opencl
 from benchmarks.opencl import device as opencl_device
 from benchmarks.option import JSON, PROGRAMS, QUICK, names, peers_option, rounds_option
 from benchmarks.output import conclude, console, finish, present, progress, refuse
+from benchmarks.parallel import command as launches
 from benchmarks.peers.ferry import CACHE
 from benchmarks.peers.njit import ENVIRONMENT
 from benchmarks.peers.peer import Peer
@@ -314,36 +314,6 @@ def references_command(rounds: int, seconds: float, quick: bool, json_path: str 
     present("references", found, json_path)
 
 
-@main.command("parallel")
-@rounds_option(5)
-@names("--programs", lambda: parallel.BY_NAME, "Default: all.")
-@click.option(
-    "--size",
-    type=click.Choice(parallel.SIZES),
-    default=parallel.SIZES[0],
-    show_default=True,
-    help="Goals are held to full sizes.",
-)
-@peers_option(lambda: parallel.contenders())
-@click.option("--processor", is_flag=True, help="Processor time of all threads, not wall time.")
-@JSON
-def parallel_command(
-    rounds: int,
-    programs: tuple[str, ...] | None,
-    size: str,
-    chosen: tuple[str, ...] | None,
-    processor: bool,
-    json_path: str | None,
-) -> None:
-    """Data-parallel programs as launches, against C and OpenCL C, in interleaved rounds."""
-    twins = tuple(parallel.BY_NAME[name] for name in programs or parallel.BY_NAME)
-    peers = tuple(chosen or parallel.contenders())
-    settings = parallel.Settings(rounds, size, twins, peers, processor)
-    found = parallel.measure(settings, progress)
-    present("parallel", found, json_path)
-    refuse(found.faults())
-
-
 @main.command("groups")
 @rounds_option(5)
 @names("--kernels", lambda: groups.BY_NAME, "Default: all.")
@@ -469,39 +439,6 @@ def python_command(
     refuse(found.faults())
 
 
-@main.command("suspension")
-@rounds_option(5)
-@names("--backends", lambda: ("llvm", "opencl", "cc"), "Default: llvm and opencl.")
-@JSON
-def suspension_command(rounds: int, backends: Sequence[str] | None, json_path: str | None) -> None:
-    """A million items of which 1 % are suspended, against the same when none is."""
-    from benchmarks.parallel import suspension
-
-    found = suspension.measure(backends or ("llvm", "opencl"), rounds, progress)
-    present("suspension", found, json_path)
-
-
-@main.command("placement")
-@rounds_option(5)
-@names("--programs", lambda: parallel.BY_NAME, "Default: the eight of the mean.")
-@names("--sizes", lambda: parallel.SIZES, "Default: full, small and tiny.")
-@click.option("--maps", is_flag=True, help="Maps of Python functions, not programs in Skiff.")
-@JSON
-def placement_command(
-    rounds: int,
-    programs: tuple[str, ...] | None,
-    sizes: tuple[str, ...] | None,
-    maps: bool,
-    json_path: str | None,
-) -> None:
-    """The default policy's placement of launches, against each placement by itself."""
-    from benchmarks.parallel import placement
-
-    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, progress, maps)
-    present("placement", found, json_path)
-    refuse(found.faults())
-
-
 @main.command("guesses")
 @click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
 @JSON
@@ -522,6 +459,10 @@ def interrupt_command(
     found = {name: interrupt.measure(name, count, seed, progress) for name in backends}
     flat = {f"{name} {key}": value for name in found for key, value in found[name].items()}
     finish("interrupt", flat, json_path)
+
+
+for _command in launches.COMMANDS:
+    main.add_command(_command)
 
 
 def _benchmarks(names: Sequence[str] | None) -> list[Benchmark]:

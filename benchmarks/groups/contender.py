@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.groups.sample import Call, Sample, Sizes, Work
 from benchmarks.parallel.contender import launching
-from benchmarks.parallel.kernel import hand_written
+from benchmarks.parallel.kernel import Note, hand_written
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
 from ferryvm.backend import BackendError, RefusalError
@@ -78,16 +78,18 @@ def contenders(device: str, limit: float) -> Mapping[str, Make]:
     return {
         LLVM: lambda subject, work: _ferry(subject, work, "llvm", "", limit),
         OPENCL: lambda subject, work: _ferry(subject, work, "opencl", device, limit),
-        OPENCL_C: lambda subject, work: _written(subject, work, device),
+        OPENCL_C: lambda subject, work: written(subject, work, device),
         INTEL_OPENCL: lambda subject, work: _ferry(subject, work, "opencl", INTEL, limit),
-        INTEL_C: lambda subject, work: _written(subject, work, INTEL),
+        INTEL_C: lambda subject, work: written(subject, work, INTEL),
     }
 
 
-def _written(subject: Subject, work: Work, device: str) -> Task:
+def written(subject: Subject, work: Work, device: str, note: Note = lambda _event: None) -> Task:
+    """The kernel in OpenCL C on a device; `note`: is told the event of each run. Raises
+    MissingError."""
     if subject.sample.kernels is None:
         raise MissingError(f"no twin {subject.path('cl').name}")
-    return hand_written(subject, work, device_name=device)
+    return hand_written(subject, work, device_name=device, note=note)
 
 
 def _ferry(subject: Subject, work: Work, backend: str, device: str, limit: float) -> Task:

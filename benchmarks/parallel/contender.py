@@ -90,12 +90,15 @@ def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
 
 
 def _on_device(twin: Twin, work: Work) -> Task:
-    on, suffix = launching(OPENCL, threads=1), "skiff"
+    return launch_task(twin, work, launching(OPENCL, threads=1), device_suffix(twin))
+
+
+def device_suffix(twin: Twin) -> str:
+    """The suffix of the twin for the default OpenCL device, which there has to be."""
     from ferryvm_backends.opencl.device import find
 
-    if twin.path(BY_ELEMENT).exists() and not find().shares_memory:
-        suffix = BY_ELEMENT
-    return launch_task(twin, work, on, suffix)
+    is_by_element = twin.path(BY_ELEMENT).exists() and not find().shares_memory
+    return BY_ELEMENT if is_by_element else "skiff"
 
 
 def _placed(twin: Twin, work: Work) -> Task:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.measure import geometric_mean
-from benchmarks.parallel.contender import LLVM, OPENCL, OPENCL_C, PLACED
+from benchmarks.parallel.contender import LLVM, OPENCL, OPENCL_C, OPENCL_COPIES, PLACED
 from benchmarks.parallel.speed import Row
 from benchmarks.report import Target
 
@@ -19,7 +19,7 @@ EIGHT = (
 MOST_LLVM, MOST_MANDELBROT, MOST_OF_ANY = 0.50, 0.20, 1.15
 MOST_PLACED = 1.3
 MOST_OPENCL = 1.10
-"""On a processor, and on a GPU with copies; of kernels alone on a GPU 1.05."""
+"""On a processor, and on a GPU with copies; kernels alone are those of `device_time`."""
 MOST_LAUNCH = 5.0
 """Microseconds of a launch over a plain call."""
 
@@ -37,11 +37,13 @@ def goals(rows: Sequence[Row], launch: Mapping[str, Any]) -> list[Target]:
     worst = max(known, key=lambda name: known[name]) if known else None
     most = None if worst is None else known[worst]
     shown = "" if worst is None else f" ({worst})"
+    # OpenCL C alone leaves out the copies of a device with memory of its own.
+    by_hand = OPENCL_COPIES if any(OPENCL_COPIES in row.seconds for row in rows) else OPENCL_C
     return [
         Target("llvm over gcc, geometric mean", mean(rows, LLVM), MOST_LLVM, is_upper=True),
         Target("llvm over gcc, mandelbrot", known.get("mandelbrot"), MOST_MANDELBROT, is_upper=True),
         Target(f"llvm over gcc, worst program{shown}", most, MOST_OF_ANY, is_upper=True),
-        Target("opencl over OpenCL C, geometric mean", mean(rows, OPENCL, OPENCL_C), MOST_OPENCL,
+        Target(f"opencl over {by_hand}, geometric mean", mean(rows, OPENCL, by_hand), MOST_OPENCL,
                is_upper=True),
         _placement(rows),
         Target("launch of 1,000 items over a plain call", launch.get("over"), MOST_LAUNCH,

@@ -7,6 +7,7 @@ are sent before, and results fetched after, what is timed: the kernels alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -17,8 +18,18 @@ from benchmarks.parallel.task import Task
 from benchmarks.peers.peer import MissingError
 from ferryvm.backend import BackendError
 
+Note = Callable[[Any], object]
+"""What is told the event of each kernel."""
 
-def hand_written(twin: Twin, work: Work, *, copies: bool = False, device_name: str = "") -> Task:
+
+def hand_written(
+    twin: Twin,
+    work: Work,
+    *,
+    copies: bool = False,
+    device_name: str = "",
+    note: Note = lambda _event: None,
+) -> Task:
     """The work by kernels, on the default device unless one is named; `copies`: copies of all
     arrays to the device, and of results back, are part of what is timed. Raises MissingError where
     there is no device, or no twin, or nothing to copy."""
@@ -37,15 +48,17 @@ def hand_written(twin: Twin, work: Work, *, copies: bool = False, device_name: s
     if copies and (device.shares_memory or twin.makes):
         raise MissingError("nothing is copied" if device.shares_memory else "it makes its array")
     try:
-        kernels = _Kernels(pyopencl, device.handle, device.shares_memory, twin, work)
+        kernels = _Kernels(pyopencl, device.handle, device.shares_memory, twin, work, note)
         return Task(kernels.run_with_copies) if copies else kernels.task()
     except pyopencl.Error as error:
         raise BenchmarkError(str(error)) from error
 
 
 class _Kernels:
-    def __init__(self, cl: Any, device: Any, shares_memory: bool, twin: Twin, work: Work) -> None:
-        self.cl, self.work = cl, work
+    def __init__(
+        self, cl: Any, device: Any, shares_memory: bool, twin: Twin, work: Work, note: Note
+    ) -> None:
+        self.cl, self.work, self.note = cl, work, note
         context = cl.Context([device])
         self.queue = cl.CommandQueue(context)
         flags = cl.mem_flags
@@ -87,7 +100,7 @@ class _Kernels:
         try:
             launches = self._launches() if self.twin.makes else self.launches
             for kernel, call, arguments in launches:
-                kernel(self.queue, call.range, call.local, *arguments)
+                self.note(kernel(self.queue, call.range, call.local, *arguments))
             self.queue.finish()
         except self.cl.Error as error:
             raise BenchmarkError(str(error)) from error

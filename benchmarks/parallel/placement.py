@@ -20,6 +20,7 @@ from rich.table import Table
 import ferryvm
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
+from benchmarks.parallel.calibration import calibrated_devices
 from benchmarks.parallel.contender import LLVM, OPENCL, PLACED, launch_task, launching_policy
 from benchmarks.parallel.goal import EIGHT, MOST_PLACED
 from benchmarks.parallel.program import BY_NAME, Twin, Work
@@ -30,7 +31,6 @@ from benchmarks.peers.peer import MissingError
 from benchmarks.python.mapping import map_task
 from benchmarks.report import Target
 from ferryvm.backend import BackendError, Compiler
-from ferryvm.calibrator import calibrate
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Placement
 from ferryvm.engine.launch_place import calibration
@@ -207,28 +207,10 @@ def measure(
 ) -> PlacementTable:
     """The table. Devices that are not calibrated are calibrated first. `maps`: of maps of Python
     functions."""
-    calibrated = dict(_calibrated(progress))
+    calibrated = dict(calibrated_devices(progress))
     twins = [BY_NAME[name] for name in programs or EIGHT]
     rows = [_row(twin, size, rounds, progress, maps) for twin in twins for size in sizes]
     return PlacementTable(rows, calibrated)
-
-
-def _calibrated(progress: Callable[[str], None]) -> list[tuple[str, str]]:
-    registry, found = Registry(), []
-    for name in (LLVM, OPENCL):
-        try:
-            compiler = registry.get(name)
-            assert isinstance(compiler, Compiler)
-            for device in compiler.device_names() or [""]:
-                title = calibration.title(name, device)
-                known = calibration.load(name).by_device.get(device)
-                if known is None or calibration.staleness(known, compiler):
-                    progress(f"calibrating {title}")
-                    calibration.store(calibrate(compiler, device))
-                found.append((title, "calibrated"))
-        except FerryError as error:
-            found.append((name, f"not calibrated: {error}"))
-    return found
 
 
 def _placements() -> Mapping[str, Policy]:

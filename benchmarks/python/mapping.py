@@ -21,6 +21,7 @@ import numpy as np
 import ferryvm
 from benchmarks.benchmark import ROOT, BenchmarkError
 from benchmarks.measure import median
+from benchmarks.parallel.calibration import calibrated_devices
 from benchmarks.parallel.contender import GCC, OPENCL_C, SETTLING, contenders
 from benchmarks.parallel.kernel import hand_written
 from benchmarks.parallel.program import BY_NAME, Twin, Work
@@ -69,7 +70,9 @@ def measure_on_device(
 ) -> list[Row]:
     """A row for each program: kernels of OpenCL C, with the copies of arrays both ways where the
     device has memory of its own, maps on the same device, which copy what they need, and maps where
-    the default policy places them."""
+    the default policy places them; of full size, with devices calibrated."""
+    if size == "full":
+        calibrated_devices(progress)
     known: Mapping[str, Make] = {
         OPENCL_C: _by_hand,
         ON_DEVICE: lambda twin, work: _map(twin, work, ferryvm.function(backend="opencl")),

@@ -3,14 +3,16 @@
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from benchmarks import parallel
 from benchmarks.__main__ import main
-from benchmarks.parallel import contender, goal, speed
-from benchmarks.parallel.contender import CC, GCC, LLVM, OPENCL, OPENCL_C, PLACED
+from benchmarks.parallel import contender, device_time, goal, speed
+from benchmarks.parallel.contender import CC, GCC, LLVM, OPENCL, OPENCL_C, OPENCL_COPIES, PLACED
 from benchmarks.parallel.placement import PlacementRow, PlacementTable
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin, Work
 from benchmarks.parallel.task import Make, Task
@@ -121,6 +123,38 @@ def test_goals_are_the_mean_and_the_worst_of_the_programs_that_ran() -> None:
     assert (placed.found, placed.is_met) == (1.5, False)
     assert found["launch of 1,000 items over a plain call"].is_met is False
     assert [target.found for target in goal.goals([], {})] == [None] * 6
+
+
+def test_whole_runs_on_a_device_with_own_memory_are_held_to_kernels_with_copies() -> None:
+    seconds = {OPENCL: [3.0], OPENCL_C: [1.0]}
+    for more, ratio in (({}, 3.0), ({OPENCL_COPIES: [4.0]}, 0.75)):
+        rows = [speed.Row(BY_NAME["dft"], seconds | more)]
+        (found,) = (each for each in goal.goals(rows, {}) if each.name.startswith("opencl over "))
+        assert found.found == pytest.approx(ratio)
+
+
+def test_kernels_alone_have_means_and_a_goal_of_no_bytes_in_a_second_run() -> None:
+    rows = [
+        speed.Row(BY_NAME[name], {OPENCL: [mine], OPENCL_C: [1.0]})
+        for name, mine in (("dft", 2.0), ("daxpy", 0.5))
+    ]
+    copied = {"dft": (100, 0), "daxpy": (200, 8)}
+    found = [each.found for each in device_time.DeviceTimes(rows, copied).targets()]
+    assert found == [pytest.approx(1.0), None, 8]
+    assert device_time.DeviceTimes(rows, copied, is_full=False).targets() == []
+
+
+@pytest.mark.nightly
+def test_the_clock_of_a_device_times_kernels_by_hand_and_ours(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.json"
+    command = [sys.executable, "-m", "benchmarks", "kernels", "--quick", "--rounds", "1"]
+    command += ["--programs", "dft,reduction", "--json", str(path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(path.read_text())["programs"]
+    assert {*rows} == {"dft", "reduction"}
+    for row in rows.values():
+        assert all(0 < row["seconds"][name][0] < 10 for name in (OPENCL, OPENCL_C))
 
 
 @pytest.mark.nightly
