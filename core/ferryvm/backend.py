@@ -191,6 +191,8 @@ class DirectEntry(NamedTuple):
     to take the next piece."""
     address: int = 0
     """The address of `run`, a C function `uint32_t f(ControlBlock *)`; 0 if it has none."""
+    resumption: int = 0
+    """The address of what `resume` calls, as `ferryvm.machine.item_map.RESUME`; 0: it calls none."""
 
 
 class Artifact(abc.ABC):
@@ -238,6 +240,12 @@ class Artifact(abc.ABC):
         """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
         runs. None, the default: the pieces of suspended items are made in Python. Raises
         BackendError if it cannot be made."""
+        return None
+
+    def host_loop(self) -> int | None:
+        """Address of a C function as `ferryvm.machine.host_loop.HOST_LOOP`, for as long as the
+        process runs. None, the default, if there is none, or none yet: host calls are performed by
+        Python's loop. Raises BackendError if it cannot be made."""
         return None
 
     def bind_slots(self, control: ControlBlock) -> SlotCode | None:

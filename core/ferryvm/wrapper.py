@@ -96,6 +96,9 @@ class ArtifactWrapper(Artifact):
     def item_writer(self) -> int | None:
         return self.inner.item_writer()
 
+    def host_loop(self) -> int | None:
+        return self.inner.host_loop()
+
     def bind_slots(self, control: ControlBlock) -> SlotCode | None:
         return self.inner.bind_slots(control)
 

@@ -18,6 +18,7 @@ from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .guess import FAULTS as GUESS_FAULTS
+from .host_loop import FAULTS as LOOP_FAULTS
 from .item_batch import FAULTS as BATCH_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
 from .kernel import OWN as KERNEL_FAULTS
@@ -274,6 +275,13 @@ that hands a call to Python code is left out. A call for which the test is finds
 (`tests/faults/native_call.py`, `test_native_call.py`).
 """
 
+_LOOP = """\
+## In host calls
+
+Faults in the native loop that [performs host calls](decisions/2026-11-26-item-batches.md#host-calls-of-items): a test or a store
+is left out. States for which each of them is find all {count} (`tests/faults/host_loop.py`, `test_host_loop.py`).
+"""
+
 
 def markdown() -> str:
     """The page."""
@@ -292,6 +300,7 @@ def markdown() -> str:
     lines += ["", *_table([fault for fault in FAULTS if fault.name in planted], native)]
     lines += ["", *section(), "", *_collector_section(), "", *_launch_section()]
     lines += ["", _CALLS.format(count=len(CALL_FAULTS)), *_abouts(CALL_FAULTS)]
+    lines += ["", _LOOP.format(count=len(LOOP_FAULTS)), *_abouts(LOOP_FAULTS)]
     return "\n".join(lines) + "\n"
 
 

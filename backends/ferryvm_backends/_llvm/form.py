@@ -239,7 +239,8 @@ class FormArtifact(Artifact):
 
         # ctypes.cast would report the limit of recursion as an error of its own.
         address = ctypes.c_void_p.from_buffer(call).value or 0  # type: ignore[arg-type]  # of C
-        return DirectEntry(call, self._finish, lambda: True, None, resume, address)
+        resumption = self._resumption(counting)
+        return DirectEntry(call, self._finish, lambda: True, None, resume, address, resumption)
 
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
         """The status that the form was left with, once its cell is seen to."""
@@ -277,6 +278,11 @@ class FormArtifact(Artifact):
         from ferryvm_backends._llvm import item_writer  # few programs suspend items
 
         return item_writer.address()
+
+    def host_loop(self) -> int | None:
+        from ferryvm_backends._llvm import host_loop  # few programs make many host calls
+
+        return host_loop.address_soon()
 
     def python_caller(self, form: CallForm) -> int | None:
         from ferryvm_backends._llvm import python_caller  # few functions are called that often

@@ -17,6 +17,7 @@ runs in ours; native code that is entered directly sets it by itself.
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -37,11 +38,13 @@ from ferryvm.float_environment import call_in_ours, callers
 from ferryvm.isa import Trap
 from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
 from ferryvm.machine.host import STANDARD, Context, HostFunction, Output
+from ferryvm.machine.host_loop import PERFORMED
 from ferryvm.machine.state import Machine
 from ferryvm.machine.system import STANDARD_READER, System, WaitInterrupted
 from ferryvm.machine.unwind import catch_raised, catch_thrown, unwind
 
 if TYPE_CHECKING:
+    from ferryvm.engine.host_loop import HostLoop
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.reference import References
 
@@ -56,6 +59,13 @@ _NOT_OURS = (
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+FEW = 16
+"""Host calls of a drive after which native code performs them, if that is loaded."""
+
+MANY = 1000
+"""Host calls of a drive after which native code that performs them is loaded, which takes some
+milliseconds."""
 
 _HOST = int(Status.HOST)  # compared with what native code returned, at every host call
 _LAUNCH = int(Status.LAUNCH)
@@ -86,13 +96,14 @@ class Driver:
         """The input of the program."""
         self.arguments: Sequence[str] = ()
         """The program's arguments."""
-        self.entries = 0
-        """Number of drives so far; it shows whether a host function started one."""
+        self._drives = array("Q", [0])
         self.last_direct: DirectEntry | None = None
         """The direct entry by which the last drive ended with HALT, which serves on."""
         self.tape = tape
         self._hosts = hosts
         self._checker = ExitChecker(machine)
+        self._performing: list[Callable[[], None]] = []
+        self._loop: HostLoop | None = None
         self.output = output
 
     @property
@@ -103,7 +114,12 @@ class Driver:
     @output.setter
     def output(self, output: Output) -> None:
         self._output = output
-        self._performing = [self._first_call(number) for number in range(len(self._hosts))]
+        self._performing[:] = [self._first_call(number) for number in range(len(self._hosts))]
+
+    @property
+    def entries(self) -> int:
+        """Number of drives so far; it shows whether a host function started one."""
+        return self._drives[0]
 
     def drive(
         self,
@@ -140,17 +156,30 @@ class Driver:
         machine, control = self.machine, self.machine.control
         self.limit_heap(backend)
         self.last_direct = None
-        self.entries += 1
-        entries = self.entries
+        drives = self._drives
+        drives[0] += 1
+        entries = drives[0]
         halves, address = machine.memory.control_halves, machine.address
+        calls, enough = 0, MANY if self._loop is None else FEW
+        serving: Callable[[], int] | None = None  # runs the machine and performs its calls
         while True:
             if left is None and direct is not None:
+                if calls >= enough and serving is None:
+                    serving = self._serving(backend, artifact, direct, counting)
+                    enough *= 2
                 try:
-                    left = direct.run(address)
+                    left = direct.run(address) if serving is None else serving()
                     if left == _LAUNCH and direct.resume is not None:
                         left = direct.resume(machine) or left
                 except ctypes.ArgumentError as error:
+                    if serving is not None and self._loop is not None and self._loop.has_failed:
+                        raise  # a host function's
                     raise undisguised(error) from None
+            if left == PERFORMED and serving is not None:
+                left = None
+                if drives[0] != entries:  # a call entered the machine
+                    entries, direct, serving = drives[0], None, None
+                continue
             if left == _HOST:
                 left = None
                 fault = self._checker.host_fault()
@@ -159,22 +188,21 @@ class Driver:
                 if halves[INTERRUPT]:  # checked here, too: each entry of a backend may be short
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
-                number = halves[EXIT_ID]
+                calls += 1
+                if serving is not None:
+                    assert self._loop is not None
+                    self._loop.learn()
                 control.fuel -= counting  # first, because calls made by the function share the fuel
                 try:
-                    self._performing[number]()
-                except WaitInterrupted:
-                    control.fuel += counting
-                    control.status = Status.INTERRUPTED
-                    return Status.INTERRUPTED
+                    self._performing[halves[EXIT_ID]]()
                 except BaseException as error:
-                    if self._checker.host_fault() is not None:
-                        raise  # a signal handler's, which ran as the call had ended
-                    if not (isinstance(error, Exception) and self._catch(error, number)):
-                        control.fuel += counting
+                    found = self._call_failed(error, counting)
+                    if found is Status.HOST:
                         raise
-                if self.entries != entries:  # it called the program, so another form may be bound
-                    entries, direct = self.entries, None
+                    if found is Status.INTERRUPTED:
+                        return found
+                if drives[0] != entries:  # it called the program, so another form may be bound
+                    entries, direct, serving = drives[0], None, None
                 continue
             if left is None:
                 direct = self._attempt(backend, artifact.direct, machine, counting)
@@ -187,7 +215,7 @@ class Driver:
             else:
                 assert direct is not None
                 status = self._attempt(backend, direct.finish, machine, counting, left)
-            left = direct = None
+            left = direct = serving = None
             if status.__class__ is not Status:  # compares of a plain number below would all fail
                 raise self._break(backend, f"returned {shown(status)}, not a Status")
             if status is Status.HOST:
@@ -229,6 +257,51 @@ class Driver:
                     f"backend {backend.name!r} left with {status.name} at pc {control.pc}, "
                     "which a program run by one backend alone cannot go on from"
                 )
+
+    def _serving(
+        self, backend: Interpreter, artifact: Artifact, direct: DirectEntry, counting: bool
+    ) -> Callable[[], int] | None:
+        """A function that runs the machine by a direct entry and performs its host calls, until
+        control has to be given back; None if there is none yet."""
+        from ferryvm.engine import host_loop  # few programs make many calls
+        from ferryvm.engine.preparation import host_loop_of
+
+        if self._loop is None and direct.address and host_loop.is_possible():
+            found = host_loop_of(backend, artifact)
+            if found is not None:
+                self._loop = host_loop.HostLoop(found, self.machine, self._performing, self._drives)
+        loop = self._loop
+        if loop is None or not direct.address:
+            return None
+        bound = loop.bind(direct, counting)
+
+        def serve() -> int:
+            try:
+                return bound()
+            except BaseException as error:
+                if not loop.has_failed:
+                    raise
+                found = self._call_failed(error, counting)
+                if found is Status.HOST:
+                    raise
+                return PERFORMED if found is Status.RUNNING else found
+
+        return serve
+
+    def _call_failed(self, error: BaseException, counting: bool) -> Status:
+        """Handle an exception of the host call at pc: RUNNING if the program is at its handler,
+        INTERRUPTED if it has to wait at the call, HOST if the exception is to be raised."""
+        control = self.machine.control
+        if isinstance(error, WaitInterrupted):
+            control.fuel += counting
+            control.status = Status.INTERRUPTED
+            return Status.INTERRUPTED
+        if self._checker.host_fault() is not None:
+            return Status.HOST  # a signal handler's, which ran as the call had ended
+        if isinstance(error, Exception) and self._catch(error, control.exit_id):
+            return Status.RUNNING
+        control.fuel += counting
+        return Status.HOST
 
     def _attempt(
         self, backend: Interpreter, step: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs

@@ -227,6 +227,9 @@ class MixedArtifact(Artifact):
     def item_writer(self) -> int | None:
         return self._inner.item_writer()
 
+    def host_loop(self) -> int | None:
+        return self._inner.host_loop()
+
     def bind_slots(self, control: ControlBlock) -> SlotCode | None:
         return self._inner.bind_slots(control)
 
@@ -267,6 +270,7 @@ class MixedArtifact(Artifact):
             launch if self.launches else None,
             inner.resume,
             inner.address,
+            inner.resumption,
         )
 
     def _is_native_with(self, inner: DirectEntry) -> bool:

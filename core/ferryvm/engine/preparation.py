@@ -74,6 +74,11 @@ def item_writer_of(backend: Interpreter, artifact: Artifact) -> int | None:
     return _address(backend, "item writer", artifact.item_writer)[0]
 
 
+def host_loop_of(backend: Interpreter, artifact: Artifact) -> int | None:
+    """The address of an artifact's loop around host calls; None if there is none."""
+    return _address(backend, "host loop", artifact.host_loop)[0]
+
+
 def python_caller_of(
     backend: Interpreter, artifact: Artifact, form: CallForm
 ) -> tuple[int | None, str]:

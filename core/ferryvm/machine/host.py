@@ -95,9 +95,13 @@ class HostFunction:
 
 def _print(t: Type) -> HostFunction:
 
-    def print_value(output: Output, value: float) -> None:
+    def print_float(output: Output, value: float) -> None:
         output(format_number(t, value).encode() + b"\n")
 
+    def print_int(output: Output, value: int) -> None:
+        output(b"%d\n" % value)
+
+    print_value = print_float if t.is_float else print_int
     shortest = "shortest " if t.is_float else ""
     summary = f"print the {shortest}decimal text of the value, and a line end"
     return HostFunction(f"print_{t}", Signature((t,)), print_value, summary, Context.OUTPUT)

@@ -50,8 +50,9 @@ API = (
     "PyThread_get_thread_ident", "PyErr_Fetch", "PyErr_NormalizeException",
     "PyException_SetTraceback", "Py_IncRef", "Py_DecRef", "PyDict_Size", "PyDict_GetItem",
     "PyFunction_GetCode", "PyFunction_GetDefaults", "PyFunction_GetKwDefaults", "PyCell_Get",
+    "PyList_GetItem", "PyObject_CallObject",
 )  # fmt: skip
-"""Functions of Python that callers may call."""
+"""Functions of Python that native code may call."""
 
 TYPE_OFFSET = WORD_BYTES
 """Bytes from the start of an object to the address of its type, in a build of CPython with an
