@@ -51,6 +51,8 @@ class Pipeline(enum.Enum):
     ARITHMETIC = 6
     """Calls of functions that are always inlined, memory to registers, simplifications of the
     result: for code without loops and accesses to memory."""
+    INLINE = 7
+    """Calls of functions that are always inlined."""
 
 
 _runs = itertools.count()
@@ -82,6 +84,10 @@ def _run(module: llvm.ModuleRef, pipeline: Pipeline) -> None:
         manager.add_sroa_pass()
         manager.add_instruction_combine_pass()
         manager.add_simplify_cfg_pass()
+    elif pipeline is Pipeline.INLINE:
+        manager = llvm.create_new_module_pass_manager()
+        manager.add_always_inliner_pass()
+        manager.add_global_dead_code_eliminate_pass()
     elif pipeline is Pipeline.SHORT or pipeline is Pipeline.SHORTEST:
         manager = llvm.create_new_module_pass_manager()
         if pipeline is Pipeline.SHORT:

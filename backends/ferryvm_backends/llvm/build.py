@@ -33,14 +33,18 @@ from ferryvm.ir.passes.unroll_and_jam import unroll_and_jam
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.isa.pure_function import PureFunction
+from ferryvm.isa.type import F64
 from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends._llvm import codegen
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.lane_count import lane_count, vector_bits
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, inline_single_calls, parsed
+from ferryvm_backends.llvm.reciprocal import has_reciprocals, with_reciprocals
 from ferryvm_backends.llvm.streaming import marked, stream_stores
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
+
+_VECTORISING = (Pipeline.LEVEL_2, Pipeline.LEVEL_3)
 
 _CLOSED_FORM = frozenset(
     [
@@ -208,6 +212,10 @@ def optimised(
         native = improve(native, pipeline)
         if module.streams:
             native = codegen.parsed(marked(str(native)))
+        if pipeline in _VECTORISING and _divides(module) and has_reciprocals():
+            divided = with_reciprocals(str(native))
+            if divided is not None:
+                native = improve(codegen.parsed(divided), Pipeline.INLINE)
         step("optimise")
         return native
 
@@ -217,6 +225,12 @@ def optimised(
         if not has_loop(native):
             return native
     return attempt(polls=True)
+
+
+def _divides(module: Module) -> bool:
+    """True if a region divides numbers of f64."""
+    bodies = [*module.bodies, *([] if module.lanes is None else [module.lanes])]
+    return any(o.name == "fdiv" and o.type is F64 for body in bodies for o in body.operations)
 
 
 def reduces_strength(module: Module) -> bool:
