@@ -233,13 +233,14 @@ class Artifact(abc.ABC):
     def collector(self) -> int | None:
         """Address of a C function `uint64_t f(Request *)` that performs collections exactly as
         `ferryvm.machine.collection.collect`, for as long as the process runs. None, the default:
-        they are performed in Python. Raises BackendError if it cannot be made."""
+        they are performed in Python. Raises BackendError if it cannot be made, and
+        `host_stack.NotYetError` while it is made: it is then asked for at the next collection."""
         return None
 
     def item_writer(self) -> int | None:
         """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
-        runs. None, the default: the pieces of suspended items are made in Python. Raises
-        BackendError if it cannot be made."""
+        runs. None, the default: the pieces of suspended items are made in Python. Raises as
+        `collector`."""
         return None
 
     def host_loop(self) -> int | None:

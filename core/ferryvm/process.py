@@ -40,6 +40,16 @@ def take(by: Owner) -> None:
     owner = by
 
 
+def end_by_ctrl_c() -> None:
+    """End this process with Python's exit code for Ctrl-C, without the rest of Python's exit, which
+    may crash while a compiler works."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # it may be closed, or have no reader
+            stream.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 _SET_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of linux/prctl.h."""
 

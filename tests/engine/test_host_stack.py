@@ -4,6 +4,8 @@ cannot be entered."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -144,3 +146,33 @@ def test_compilers_get_their_stack_whatever_the_user_has_set() -> None:
     finally:
         threading.stack_size(usual)
     assert found[0] > host_stack.ROOMY - (64 << 10)
+
+
+def test_a_handler_that_raises_ends_the_wait_for_a_thread_and_not_its_work() -> None:
+    can_end, found, begun = threading.Event(), list[int](), threading.Event()
+
+    def work() -> int:
+        begun.set()
+        assert can_end.wait(60)
+        found.append(1)
+        return 1
+
+    def interrupt() -> None:
+        assert begun.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        host_stack.in_thread(work)
+    assert not found
+    (left,) = host_stack._working
+    can_end.set()
+    left.wait()
+    assert found == [1]
+    assert left.result() == 1
+    assert not host_stack._working
+
+
+def test_exceptions_of_work_in_a_thread_are_raised_where_it_is_waited_for() -> None:
+    with pytest.raises(ValueError, match="no"):
+        host_stack.in_thread(lambda: int("no"))

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
 import ferryvm
-from ferryvm import Engine, Execution, OutOfFuelError, TrapError
+from ferryvm import Engine, Execution, OutOfFuelError, TrapError, cache
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
@@ -16,6 +19,8 @@ from ferryvm.machine.object_space import ObjectSpace
 from ferryvm.testing import Schedule
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.verify import Verified
+from ferryvm_backends._llvm import collector, native
+from ferryvm_backends._llvm.loader import NativeCode
 
 from ..tier import together
 from .object_program import GARBAGE, HOARD, MIXED, program
@@ -155,6 +160,7 @@ def test_a_collection_at_any_boundary_changes_no_state() -> None:
 
 
 def test_collections_are_native_where_the_backend_offers_it_else_for_a_reason() -> None:
+    collector.address()  # now, and not in the background
     for backend in BACKENDS:
         execution = start(backend, GARBAGE.format(rounds=20))
         execution.run()
@@ -224,6 +230,7 @@ def test_roots_of_a_deep_stack_are_the_same_natively_and_in_python() -> None:
             drop
             return
     """
+    collector.address()
     execution = start("switch", deep, Limits(stack=1 << 20, objects=1 << 20))
     execution.run(fuel=20_000)
     twin = execution.fork()
@@ -231,6 +238,34 @@ def test_roots_of_a_deep_stack_are_the_same_natively_and_in_python() -> None:
     assert not objects(twin).is_native
     assert objects(execution).is_native
     assert twin.machine.snapshot() == execution.machine.snapshot()
+
+
+def test_collections_are_in_python_while_native_code_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = start("switch", GARBAGE.format(rounds=60))  # its native code is made already
+    can_end, loaded = threading.Event(), collector._loaded()
+
+    def made() -> NativeCode:
+        assert can_end.wait(60)
+        return loaded
+
+    entry = cache.Entry("collector", cache.key([str(tmp_path)]))  # there is none
+    monkeypatch.setattr(
+        collector, "soon", lambda: native.soon(entry, made).address(collector._SYMBOL)
+    )
+    plain = start("reference", GARBAGE.format(rounds=60))
+    execution.run(fuel=2000)
+    plain.run(fuel=2000)
+    assert not objects(execution).is_native
+    assert objects(execution).reason == "native code is still made"
+    assert objects(execution).space.metrics.count > 0
+    can_end.set()
+    native._soon[entry].wait()
+    execution.run()
+    plain.run()
+    assert objects(execution).is_native
+    assert plain.machine.snapshot() == execution.machine.snapshot()
 
 
 STOPPED = """

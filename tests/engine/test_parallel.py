@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import threading
 
 import pytest
@@ -17,6 +18,7 @@ from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.installed_launch import SAMPLES_LEFT, LaunchActivity
+from ferryvm.engine.interrupt import watch_until_freed
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.team import Team
@@ -25,6 +27,7 @@ from ferryvm.engine.transition import SiteState
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
 from ferryvm.item_range import LostItemsError, RangeOutcome
+from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import elements
@@ -380,3 +383,25 @@ def test_a_trap_is_told_however_many_items_there_are(
     with pytest.raises(ferryvm.TrapError, match="in item 50000"):
         Engine(policy=policy).start(program).run()
     assert launched
+
+
+def test_ctrl_c_is_told_to_launches_that_run_without_a_wait() -> None:
+    told, control = threading.Event(), ControlBlock()
+
+    class Launch:
+        def look(self) -> None: ...
+
+        def stop_if_interrupted(self) -> None:
+            if control.interrupt:
+                told.set()
+
+        def settle(self, number: int, outcome: object, floor: int) -> None: ...
+
+    watch_until_freed(control)
+    crew().flying[0] = Launch()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert told.wait(60)
+    finally:
+        del crew().flying[0]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -134,6 +135,35 @@ def test_a_handler_s_exception_ends_a_map(alarm: _Arm) -> None:
     with pytest.raises(TimeoutError, match="late") as caught:
         ferryvm.map(_item, np.ones(2), xs=np.zeros(1))
     assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM])
+def test_a_handler_of_python_that_raises_keyboard_interrupt_stops_a_map(number: int) -> None:
+    def raising(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    def slow(x):
+        for _ in range(20_000):
+            x = x * 0.999 + 0.001
+        return x
+
+    xs = np.linspace(0.0, 1.0, 400_000)  # half a minute
+    for _ in range(3):
+        ferryvm.map(slow, xs[:2000])  # it is compiled
+    before = signal.signal(number, raising)
+    try:
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+        with pytest.raises(ferryvm.MapInterrupted) as caught:
+            ferryvm.map(slow, xs)
+    finally:
+        signal.signal(number, before)
+    is_left = np.zeros(len(xs), bool)
+    for first, end in caught.value.left:
+        is_left[first:end] = True
+    done = np.flatnonzero(~is_left)
+    assert len(done) == caught.value.done < len(xs)
+    for item in done[:: max(len(done) // 4, 1)]:
+        assert caught.value.results[item] == slow(float(xs[item]))
 
 
 class _Full:

@@ -23,7 +23,7 @@ from ferryvm.machine.chunk import (
     RangeWorker,
 )
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm_backends._llvm import cache_entry, native
+from ferryvm_backends._llvm import native
 from ferryvm_backends._llvm.chunk_slot import SLOTS, field_at, get, put
 from ferryvm_backends._llvm.loader import NativeCode
 
@@ -419,10 +419,10 @@ def _loaded() -> NativeCode:
         from ferryvm_backends._llvm.codegen import object_code, parsed_text  # it takes LLVM
         from ferryvm_backends._llvm.passes import Pipeline, improve
 
-        return cache_entry.packed(b"", object_code(improve(parsed_text(_TEXT), Pipeline.LEVEL_2)))
+        return object_code(improve(parsed_text(_TEXT), Pipeline.LEVEL_2))
 
     entry = cache.Entry("chunks", native.key("ferryvm_backends._llvm"), "llvm")
-    return native.load(cache_entry.unpacked(entry.get(build, cache_entry.fault))[1])
+    return native.made(entry, build)[0]
 
 
 def chunk_loop() -> ChunkLoop:

@@ -272,12 +272,12 @@ class FormArtifact(Artifact):
     def collector(self) -> int | None:
         from ferryvm_backends._llvm import collector  # most programs end before a collection
 
-        return collector.address()
+        return collector.soon()
 
     def item_writer(self) -> int | None:
         from ferryvm_backends._llvm import item_writer  # few programs suspend items
 
-        return item_writer.address()
+        return item_writer.soon()
 
     def host_loop(self) -> int | None:
         from ferryvm_backends._llvm import host_loop  # few programs make many host calls

@@ -21,7 +21,7 @@ from ferryvm.machine.item_batch import (
     SLOT_WORDS,
 )
 from ferryvm.machine.item_map import ItemOutcome, WriterRequest
-from ferryvm_backends._llvm import cache_entry, ir, native
+from ferryvm_backends._llvm import ir, native
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.loader import NativeCode
 from ferryvm_backends._llvm.piece_code import PieceCode
@@ -34,16 +34,24 @@ def address() -> int:
     return _loaded().address(_SYMBOL)
 
 
+def soon() -> int:
+    """The same. Raises NotYetError while it is compiled, in the background."""
+    return native.soon(_entry(), _loaded).address(_SYMBOL)
+
+
+def _entry() -> cache.Entry:
+    key = cache.key([native.key("ferryvm_backends._llvm"), _SYMBOL])
+    return cache.Entry("items", key)
+
+
 @functools.cache
 def _loaded() -> NativeCode:
     def build() -> bytes:
         from ferryvm_backends._llvm.build import compile_loops  # it takes LLVM
 
-        return cache_entry.packed(b"", compile_loops(module()))
+        return compile_loops(module())
 
-    key = cache.key([native.key("ferryvm_backends._llvm"), _SYMBOL])
-    payload = cache.Entry("items", key).get(build, cache_entry.fault)
-    return native.load(cache_entry.unpacked(payload)[1])
+    return native.made(_entry(), build)[0]
 
 
 def module() -> ir.Module:

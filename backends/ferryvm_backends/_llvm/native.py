@@ -9,14 +9,16 @@ import os
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import ferryvm
 from ferryvm import architecture, cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
+from ferryvm.machine.host_stack import NotYetError, Work, in_thread
 from ferryvm.notice import Log
+from ferryvm.thread import ThreadError
 from ferryvm_backends._llvm import cache_entry
 from ferryvm_backends._llvm.loader import NativeCode, self_contained
 
@@ -118,6 +120,47 @@ def load(content: bytes) -> NativeCode:
 
         return ObjectCode(content)
     return found
+
+
+def made(entry: cache.Entry, build: Callable[[], bytes]) -> tuple[NativeCode, bytes]:
+    """The native code of a cache entry, and its notes; `build` makes the object code if there is
+    none, by LLVM. That takes a tenth of a second and more, in which Ctrl-C has to be answered: so
+    the main thread has it done by another one."""
+
+    def payload() -> bytes:
+        return cache_entry.packed(b"", build())
+
+    content = entry.find(cache_entry.fault)
+    if content is None:
+        get = functools.partial(entry.get, payload, cache_entry.fault)
+        is_main = threading.current_thread() is threading.main_thread()
+        try:
+            content = in_thread(get) if is_main else get()
+        except ThreadError:
+            content = get()
+    notes, code = cache_entry.unpacked(content)
+    return load(code), notes
+
+
+_soon: dict[cache.Entry, Work[NativeCode]] = {}
+"""Code that is made in the background."""
+
+os.register_at_fork(after_in_child=_soon.clear)
+
+
+def soon(entry: cache.Entry, loaded: Callable[[], NativeCode]) -> NativeCode:
+    """The result of `loaded`, which uses a cache entry. Raises NotYetError if the entry has to be
+    made first, which a thread does from then on: nobody needs to wait for code that has a slower
+    form in Python."""
+    work = _soon.get(entry)
+    if work is None and not entry.path.exists():
+        try:
+            work = _soon[entry] = Work(loaded)
+        except ThreadError:
+            return loaded()
+    if work is not None and not work.is_done:
+        raise NotYetError(work)
+    return loaded()
 
 
 def entry_of(package: str) -> cache.Entry:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ferryvm import cache
 from ferryvm.isa.type import WORD_BYTES, Type, as_number
 from ferryvm.program import Signature
-from ferryvm_backends._llvm import cache_entry, ir, native
+from ferryvm_backends._llvm import ir, native
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic, word
 from ferryvm_backends._llvm.handler import BYTE, NATIVE_CALLER, POINTER
 from ferryvm_backends._llvm.loader import NativeCode
@@ -34,11 +34,10 @@ def _loaded(signature: Signature) -> NativeCode:
     def build() -> bytes:
         from ferryvm_backends._llvm.build import compile_quickly  # it takes LLVM
 
-        return cache_entry.packed(b"", compile_quickly(_module(signature)))
+        return compile_quickly(_module(signature))
 
     key = cache.key([native.key("ferryvm_backends._llvm"), str(signature)])
-    payload = cache.Entry("native-caller", key).get(build, cache_entry.fault)
-    return native.load(cache_entry.unpacked(payload)[1])
+    return native.made(cache.Entry("native-caller", key), build)[0]
 
 
 def native_type(parameters: Sequence[Type], results: Sequence[Type]) -> ir.FunctionType:

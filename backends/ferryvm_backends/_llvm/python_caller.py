@@ -24,7 +24,7 @@ from ferryvm.machine.python_call import (
     Identity,
     Reader,
 )
-from ferryvm_backends._llvm import cache_entry, ir, native
+from ferryvm_backends._llvm import ir, native
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import BYTE, INT32, POINTER
 from ferryvm_backends._llvm.loader import NativeCode
@@ -51,12 +51,11 @@ def _loaded(form: CallForm) -> NativeCode:
     def build() -> bytes:
         from ferryvm_backends._llvm.build import compile_loops  # it takes LLVM
 
-        return cache_entry.packed(b"", compile_loops(module(form)))
+        return compile_loops(module(form))
 
     names = [*(each.value for each in form.parameters), form.result.value, str(form.releases)]
     key = cache.key([native.key("ferryvm_backends._llvm"), _SYMBOL, *names])
-    payload = cache.Entry("python-caller", key).get(build, cache_entry.fault)
-    return native.load(cache_entry.unpacked(payload)[1])
+    return native.made(cache.Entry("python-caller", key), build)[0]
 
 
 def module(form: CallForm) -> ir.Module:

@@ -21,10 +21,9 @@ from collections.abc import Iterable
 from ferryvm import cache
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.thread import ThreadError, start
-from ferryvm_backends._llvm import cache_entry
 from ferryvm_backends._llvm.form import CellOperations
 from ferryvm_backends._llvm.loader import NativeCode
-from ferryvm_backends._llvm.native import entry_of, key, load, load_or_build
+from ferryvm_backends._llvm.native import entry_of, key, load_or_build, made
 from ferryvm_backends.threaded import fusion, symbol
 
 PACKAGE = __package__
@@ -117,8 +116,7 @@ def _part(opcodes: frozenset[int], counting: bool) -> ThreadedInterpreter:
         from ferryvm_backends._llvm.build import compile_module  # all of LLVM
         from ferryvm_backends.threaded.module import build_part
 
-        return cache_entry.packed(b"", compile_module(build_part(opcodes, counting), True))
+        return compile_module(build_part(opcodes, counting), True)
 
     entry = cache.Entry("threaded-part", cache.key(facts), "threaded")
-    notes, code = cache_entry.unpacked(entry.get(build, cache_entry.fault))
-    return ThreadedInterpreter(load(code), notes, opcodes, (counting,))
+    return ThreadedInterpreter(*made(entry, build), opcodes, (counting,))

@@ -183,21 +183,22 @@ class Calls:
                     return status
         except SignalRaised as raised:
             if isinstance(raised.error, KeyboardInterrupt):
-                self.interrupted(target)
+                self.interrupted(target, raised.error)
             raise raised.error from None
         except KeyboardInterrupt:
             self.interrupted(target)
             raise
 
-    def interrupted(self, target: Target) -> None:
+    def interrupted(self, target: Target, raised: BaseException | None = None) -> None:
         """Raise ProgramInterrupted for a KeyboardInterrupt that arrived during `run` and stopped
-        the call; returns if the call had ended or not started."""
+        the call, `raised` or the one that is being handled; returns if the call had ended or not
+        started."""
         if self.stopped or self.machine.control.status in (Status.HALT, Status.TRAP):
             return
         self.machine.control.status = Status.INTERRUPTED
         call = Call(self, target, self.idle_registers(), self._registers())
         error = ProgramInterrupted(self.machine, call)
-        error.raised = sys.exception()
+        error.raised = raised or sys.exception()
         self.armed[_THREAD] = 0
         self.stopped = (*self.stopped, call)
         raise error from None

@@ -141,6 +141,11 @@ class ChunkedRun:
         if interrupt not in (0, BY_SIGNAL) or self.is_stopped or self._looks == _PATIENCE:
             self._stop()
 
+    def stop_if_interrupted(self) -> None:
+        """See `crew.Flying`."""
+        if self._objects.control.interrupt:
+            self._stop()
+
     def _take_over(self, outcome: Outcome) -> None:
         """Go on as worker 0, in a thread of the pool."""
         with ours():

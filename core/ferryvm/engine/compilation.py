@@ -14,12 +14,12 @@ import atexit
 import contextlib
 import os
 import queue
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ferryvm import process
 from ferryvm.float_environment import ours
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.host_stack import start_with_headroom
@@ -214,12 +214,7 @@ def _close() -> None:
     try:
         _worker.close()
     except KeyboardInterrupt:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # it may be closed, or have no reader
-                stream.flush()
-        # Python's exit code for Ctrl-C, without the rest of its exit, which may crash.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+        process.end_by_ctrl_c()
 
 
 def submit(job: Job) -> None:

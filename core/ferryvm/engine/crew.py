@@ -2,7 +2,7 @@
 """The threads of this process that help with launches: they wait in native code, for all programs.
 
     crew ─ parked threads <── a launch gives some of them workers, by native code
-         └ lookout        ── every 10 ms, while launches run: their interrupt flags
+         └ lookout        ── every 10 ms, while launches run: their interrupt flags; Ctrl-C at once
 
 A parked thread comes back to Python only where an item leaves its code. A launch takes what is
 parked when it begins, so two launches at once take no more threads than one, and none waits for
@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Protocol
 
+from ferryvm.engine.interrupt import when_stopped
 from ferryvm.float_environment import ours
 from ferryvm.machine import host_stack
 from ferryvm.machine.chunk import (
@@ -46,6 +47,9 @@ class Flying(Protocol):
     """A launch that runs."""
 
     def look(self) -> None:
+        """Stop its threads if it is interrupted, and no handler has run meanwhile."""
+
+    def stop_if_interrupted(self) -> None:
         """Stop its threads if it is interrupted."""
 
     def settle(self, number: int, outcome: Outcome, floor: int) -> None:
@@ -155,4 +159,10 @@ def _forget() -> None:
     _crew = Crew()
 
 
+def _stop() -> None:
+    for launch in [*_crew.flying.values()]:
+        launch.stop_if_interrupted()
+
+
+when_stopped(_stop)
 os.register_at_fork(after_in_child=_forget)

@@ -39,6 +39,15 @@ BY_SIGNAL = 2
 Python calls a handler, too: if that raises nothing, the program continues. Any other value stops
 it."""
 
+_stops: list[Callable[[], None]] = []
+
+
+def when_stopped(stop: Callable[[], None]) -> None:
+    """Call `stop`, which raises nothing, after each signal that stops programs, in any thread, once
+    the flags are set."""
+    _stops.append(stop)
+
+
 _set_descriptor = functools.partial(signal.set_wakeup_fd, warn_on_full_buffer=False)
 
 
@@ -86,8 +95,11 @@ class _Watcher:
         for control in (*self._resident.values(), *watched):
             if not control.interrupt:
                 control.interrupt = BY_SIGNAL
-        if not stopping.isdisjoint(numbers) and self._watched is not None:
-            self._watched.interrupt = 1
+        if not stopping.isdisjoint(numbers):
+            if self._watched is not None:
+                self._watched.interrupt = 1
+            for stop in _stops:
+                stop()
         others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
             with contextlib.suppress(OSError):  # full or closed: ignored, as by the C handler

@@ -16,7 +16,7 @@ from ferryvm.backend import (
 )
 from ferryvm.failure import kind_of, shown, text_of
 from ferryvm.foreign import ForeignError, contained
-from ferryvm.machine.host_stack import with_headroom
+from ferryvm.machine.host_stack import NotYetError, with_headroom
 from ferryvm.machine.python_call import CallForm
 from ferryvm.verify import Verified
 
@@ -65,12 +65,14 @@ def prepare(
 
 
 def collector_of(backend: Interpreter, artifact: Artifact) -> tuple[int | None, str]:
-    """The address of an artifact's native collector; None with the reason that there is none."""
+    """The address of an artifact's native collector; None with the reason that there is none.
+    Raises NotYetError."""
     return _address(backend, "collector", artifact.collector)
 
 
 def item_writer_of(backend: Interpreter, artifact: Artifact) -> int | None:
-    """The address of an artifact's native writer of suspended items; None if there is none."""
+    """The address of an artifact's native writer of suspended items; None if there is none. Raises
+    NotYetError."""
     return _address(backend, "item writer", artifact.item_writer)[0]
 
 
@@ -91,7 +93,9 @@ def _address(
     backend: Interpreter, what: str, ask: Callable[[], int | None]
 ) -> tuple[int | None, str]:
     try:
-        with contained(f"backend {backend.name!r} is asked for a {what}", BackendError):
+        with contained(
+            f"backend {backend.name!r} is asked for a {what}", BackendError, NotYetError
+        ):
             address: object = ask()
     except (BackendError, ForeignError) as error:
         return None, text_of(error)

@@ -11,6 +11,7 @@ frames take once; a recursive function leaves to the interpreter at that limit.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import os
@@ -18,9 +19,9 @@ import re
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from ferryvm import pattern
+from ferryvm import pattern, process
 from ferryvm.architecture import IS_X86
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import ours
@@ -122,28 +123,74 @@ _starting = threading.RLock()  # a finaliser may run a program in the block
 def with_headroom(work: Callable[[], _R]) -> _R:
     """The result of `work`, which runs in another thread if this one has a small stack."""
     _, size = limits()
-    if not 0 < size < _SMALL:
-        return work()
-    results: list[_R] = []
-    errors: list[BaseException] = []
-    done = threading.Lock()
-    done.acquire()
+    return in_thread(work) if 0 < size < _SMALL else work()
 
-    def run() -> None:
+
+def in_thread(work: Callable[[], _R]) -> _R:
+    """The result of `work`, which runs in another thread with headroom. A signal handler that
+    raises ends the wait at once, and not the work, which the end of the process waits for."""
+    return Work(work).result()
+
+
+class Work(Generic[_R]):
+    """Work that another thread does, with headroom."""
+
+    def __init__(self, work: Callable[[], _R]) -> None:
+        """Raises ThreadError."""
+        self._results: list[_R] = []
+        self._errors: list[BaseException] = []
+        self._done = threading.Lock()
+        self._done.acquire()
+        self.is_done = False
+        start_with_headroom(self._run, work)
+
+    def _run(self, work: Callable[[], _R]) -> None:
+        _working.add(self)
         try:
             with ours():
-                results.append(work())
+                self._results.append(work())
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            errors.append(error)
+            self._errors.append(error)
         finally:
-            done.release()
+            self.is_done = True
+            _working.discard(self)
+            self._done.release()
 
-    start_with_headroom(run)
-    done.acquire()
-    if errors:
-        raise errors[0]
-    return results[0]
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._done.acquire()
+        self._done.release()
 
+    def result(self) -> _R:
+        """Its result; raises what it raises."""
+        self.wait()
+        if self._errors:
+            raise self._errors[0]
+        return self._results[0]
+
+
+class NotYetError(FerryError):
+    """Native code is still made, by `work`, and may be asked for again."""
+
+    def __init__(self, work: Work[Any]) -> None:
+        self.work = work
+        super().__init__("native code is still made")
+
+
+_working: set[Work[Any]] = set()
+
+
+@atexit.register
+def _end_work() -> None:
+    """Wait for work that was left: a compiler may crash if its library is unloaded meanwhile."""
+    try:
+        for each in [*_working]:
+            each.wait()
+    except KeyboardInterrupt:
+        process.end_by_ctrl_c()
+
+
+os.register_at_fork(after_in_child=_working.clear)
 
 _SUBTRACT = pattern.lazy(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTALL)
 """x86: `sub rsp, imm8` and `sub rsp, imm32`, as LLVM, GCC and clang allocate a frame."""

@@ -39,6 +39,7 @@ from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
+from ferryvm.machine.host_stack import NotYetError
 from ferryvm.machine.memory import RESERVED, AddressSpaceError, Memory, why_refused
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
@@ -96,6 +97,9 @@ class _Facts:
 
 Gathered = tuple[int, Sequence[Any]]
 """The limit of a range of a launch, and what is left of it, see `ferryvm.machine.launch.Left`."""
+
+_MANY_BYTES = 1 << 20
+"""Bytes of objects from which on a collection waits for native code: Python takes longer."""
 
 _facts: weakref.WeakKeyDictionary[Verified, _Facts] = weakref.WeakKeyDictionary()
 
@@ -199,11 +203,15 @@ class ObjectMemory:
             self._offered_writer = writer
 
     def item_writer(self) -> Callable[..., int] | None:
-        """The native function that makes pieces; None if there is none."""
+        """The native function that makes pieces; None if there is none, or as long as it is
+        made."""
         if self._offered_writer is not None:
             from ferryvm.machine.item_map import WRITE
 
-            address, self._offered_writer = self._offered_writer(), None
+            try:
+                address, self._offered_writer = self._offered_writer(), None
+            except NotYetError:
+                return None
             self._writer = None if address is None else WRITE(address)
         return self._writer
 
@@ -214,7 +222,14 @@ class ObjectMemory:
 
     def _chosen(self) -> Collector:
         if self._offer is not None:
-            address, self.reason = self._offer()
+            try:
+                address, self.reason = self._offer()
+            except NotYetError as error:
+                self.reason = str(error)
+                if self._control.object_top < _MANY_BYTES:
+                    return self._collector
+                error.work.wait()
+                return self._chosen()
             self._offer = None
             if address is not None:
                 self.is_native, self._collector = True, native_collector(address)
