@@ -40,6 +40,29 @@ TEXT = """
 """Items recur, and some make objects; of kind 0 to 2 some print, of kind 9 all make arrays for which
 threads have no room, of kind 100 on one traps, else all end."""
 
+LENT = """
+(define-struct box (of (array i64)) (number i64))
+(define last (make-box (make-array i64 {items}) 7))
+(define (body item to kind)
+  (define mine (make-box to (* 3 item)))
+  (set-box-number! mine (+ 1 (box-number mine)))
+  {store}
+  (array-set! to item (+ (array-ref to item) (box-number mine))))
+(define to (make-array i64 {items}))
+(for-each-item {items} (body to {kind}))
+(define fresh (make-array i64 60))
+(define sum (box-number last))
+(define i 0)
+(while (< i 60)
+  (set! sum (+ (* sum 5) (array-ref fresh i) (array-ref to (% i {items}))))
+  (set! i (+ i 1)))
+(print! sum)
+"""
+"""Items whose objects nothing refers to once they have ended, where they `store` nothing."""
+
+STORED = LENT.replace("{store}", "(if (= item 5) (set! last mine))")
+LENT = LENT.replace("{store}", "")
+
 ENDS, PRINTS, ARRAYS, TRAPS = 3, 1, 9, 104
 
 BACKENDS = {"threaded": threaded.BACKEND, "switch": switch.BACKEND}

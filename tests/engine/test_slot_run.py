@@ -16,7 +16,7 @@ from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.object_memory import ObjectMemory
 
 from .. import slots
-from ..slots import ARRAYS, ENDS, PRINTS, TRAPS, finish, outcome, suspended
+from ..slots import ARRAYS, ENDS, LENT, PRINTS, STORED, TRAPS, finish, outcome, suspended
 from ..suspended import ITEMS
 
 
@@ -51,6 +51,33 @@ def test_room_behind_the_last_object_is_given_back() -> None:
     before = execution.machine.control.object_top
     assert not finish(execution, batch).count
     assert 0 < execution.machine.control.object_top - before < slot_run._LEAST_ARENA * 2
+
+
+@pytest.mark.parametrize(("text", "is_lent"), [(LENT, True), (STORED, False)])
+def test_all_room_is_given_back_where_nothing_refers_to_the_objects(
+    text: str, is_lent: bool
+) -> None:
+    execution, batch = suspended(ENDS, text)
+    expected, same = suspended(ENDS, text)
+    slots.put_back(expected, same)
+    before = execution.machine.control.object_top
+    assert not finish(execution, batch).count
+    assert (execution.machine.control.object_top == before) == is_lent
+    assert outcome(execution) == outcome(expected)
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+
+
+def test_one_thread_has_room_for_the_objects_of_all_items() -> None:
+    execution, batch = suspended(ENDS, LENT)
+    objects = execution.machine.objects
+    assert objects is not None
+    team, _ = slots.finisher(execution)._prepared(objects, batch)
+    team.clear(execution.machine.control)
+    team.reserve_objects(objects, 10_000, True)
+    assert team.arena_bytes == slot_run._MOST_LENT
+    assert team.arena_bytes > 2 * 16 * 10_000  # of two threads each has room for boxes of all items
+    team.reserve_objects(objects, 10_000, False)
+    assert team.arena_bytes == 10_000 * slot_run._ITEM_BYTES
 
 
 def test_items_wait_where_the_limit_leaves_no_room_for_objects() -> None:

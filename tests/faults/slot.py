@@ -15,19 +15,27 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+from ferryvm.engine import slot_run
 from ferryvm.engine.slot_run import SlotRun, SlotTeam
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.item_batch import ITEM, ItemBatch
 
 from .. import slots
-from ..slots import ENDS, PRINTS
+from ..slots import ENDS, LENT, PRINTS, STORED, TEXT
 from ..suspended import put_back
 from .item_range import RangeFault
 
-_CASES = ((ENDS, False), (PRINTS, False), (ENDS, True))
-"""Kinds of items; True: the threads have no room for their frames."""
+_CASES = (
+    (ENDS, False, TEXT),
+    (PRINTS, False, TEXT),
+    (ENDS, True, TEXT),
+    (ENDS, False, LENT),
+    (ENDS, False, STORED),
+)
+"""Kinds of items; True: the threads have no room for their frames; programs."""
 
 _remainder, _give, _prepare = SlotRun.remainder, SlotTeam.give, SlotTeam.prepare
+_clear = SlotTeam.clear
 
 
 def _left(change: Callable[[ItemBatch], list[array[int]]]) -> Callable[..., ItemBatch]:
@@ -63,6 +71,11 @@ def _all_back(self: SlotTeam, control: Any) -> None:
     control.object_top = self._arenas
 
 
+def _not_cleared(self: SlotTeam, control: Any) -> None:
+    with mock.patch.object(ctypes, "memset"):
+        _clear(self, control)
+
+
 FAULTS = (
     RangeFault("finished-lost", "An item that has to wait for its turn is taken as done.",
         SlotRun, "remainder", _left(lambda left: [run[1:] for run in left.runs])),
@@ -76,11 +89,15 @@ FAULTS = (
         SlotTeam, "prepare", _own_statics),
     RangeFault("finished-objects-overwritten", "Objects of items that wait are no longer there.",
         SlotTeam, "give_back", _all_back),
+    RangeFault("finished-objects-lost", "Objects that a static refers to are no longer there.",
+        slot_run, "retains_objects", lambda _: False),
+    RangeFault("finished-not-cleared", "New objects have what others had there.",
+        SlotTeam, "clear", _not_cleared),
 )  # fmt: skip
 
 
-def _outcome(kind: int, is_full: bool, on_threads: bool) -> object:
-    execution, batch = slots.suspended(kind)
+def _outcome(kind: int, is_full: bool, text: str, on_threads: bool) -> object:
+    execution, batch = slots.suspended(kind, text)
     control, objects = execution.machine.control, execution.machine.objects
     assert objects is not None
     if not on_threads:
@@ -96,21 +113,21 @@ def _outcome(kind: int, is_full: bool, on_threads: bool) -> object:
 
 
 @functools.cache
-def _expected(kind: int) -> object:
-    return _outcome(kind, False, False)
+def _expected(kind: int, text: str) -> object:
+    return _outcome(kind, False, text, False)
 
 
 def find(fault: RangeFault | None) -> str | None:
     """The first case that shows the fault; None if none does."""
-    for kind, is_full in _CASES:
+    for kind, is_full, text in _CASES:
         try:
             if fault is None:
-                found = _outcome(kind, is_full, True)
+                found = _outcome(kind, is_full, text, True)
             else:
                 with mock.patch.object(fault.owner, fault.function, fault.faulty):
-                    found = _outcome(kind, is_full, True)
+                    found = _outcome(kind, is_full, text, True)
         except Exception as error:  # noqa: BLE001 - whatever a fault leads to
             return f"kind {kind}, {is_full}: {type(error).__name__}: {error}"
-        if found != _expected(kind):
+        if found != _expected(kind, text):
             return f"kind {kind}, {is_full}"
     return None

@@ -37,6 +37,7 @@ from ferryvm.machine.piece import reserve
 from ferryvm.machine.slot_code import SlotCode, SlotControl
 from ferryvm.notice import Log
 from ferryvm.region.region import Region
+from ferryvm.region.retention import retains_objects
 from ferryvm.thread import ThreadError
 
 _MOST_LOOKS = round(1.0 / LOOK)
@@ -50,6 +51,10 @@ _ITEM_BYTES = 256
 
 _LEAST_ARENA = 1 << 12
 """Bytes for the objects of a thread."""
+
+_MOST_LENT = 1 << 22
+"""Bytes for the objects of all threads that are given back when all items have ended: each thread
+has room for those of all items then, since some begin much later than others."""
 
 LEAST = 32
 """Items that are worth the beginning of threads."""
@@ -81,16 +86,34 @@ class SlotTeam(Team):
             ctypes.addressof(self._nowhere) + LaunchOperands.next.offset  # type: ignore[attr-defined]  # a ctypes field
         )
 
-    def reserve_objects(self, objects: ObjectMemory, items: int) -> None:
-        """Make room for objects of so many items, if they make any and there is some."""
-        if self.arena_bytes:
-            threads = len(self.workers)
-            own = max(_LEAST_ARENA, -(-items // threads) * _ITEM_BYTES)
+    def reserve_objects(self, objects: ObjectMemory, items: int, is_lent: bool) -> None:
+        """Make room for objects of so many items, if they make any and there is some; `is_lent`:
+        all of it is expected to be given back."""
+        if not self.arena_bytes:
+            return
+        threads = len(self.workers)
+        sizes = [max(_LEAST_ARENA, -(-items // threads) * _ITEM_BYTES)]
+        if is_lent:
+            sizes.insert(0, max(sizes[0], min(items * _ITEM_BYTES, _MOST_LENT // threads)))
+        self.has_arenas = False
+        for own in sizes:
             self.arena_bytes = threads * own
             with contextlib.suppress(AddressSpaceError):
-                self.has_arenas = False
                 reserve(objects, 0, self.arena_bytes // WORD_BYTES, collects=False)
                 self.has_arenas = True
+                return
+
+    def clear(self, control: ControlBlock) -> None:
+        """Give all room for objects back, as all items have ended and nothing refers to what they
+        made."""
+        arenas, self._arenas = self._arenas, 0
+        if not arenas or control.object_top != arenas + self.arena_bytes:
+            return
+        for worker, own in zip(self.workers, self.controls, strict=True):
+            if own.object_end == worker.object_end:  # else it has not begun
+                made = max(own.object_top - worker.object_top, 0)
+                ctypes.memset(control.objects + worker.object_top, 0, made)
+        control.object_top = arenas
 
     def give(self, slots: array[int]) -> None:
         """Give all threads the addresses of slots."""
@@ -164,6 +187,9 @@ class ThreadedSlots(SlotFinisher):
         self._region, self._threads, self._bind = region, threads, bind
         self._seconds = _FIRST_SECONDS
         """Time of the rest of an item."""
+        self._retains = retains_objects(region)
+        self._has_ended = True
+        """True if no item was left last time."""
         self._is_able = True
         """False since threads could not begin."""
         self._teams: weakref.WeakKeyDictionary[ObjectMemory, SlotTeam] = weakref.WeakKeyDictionary()
@@ -185,9 +211,14 @@ class ThreadedSlots(SlotFinisher):
         work.run()
         if work.failures:
             raise work.failures[0]
-        team.give_back(objects.control)
         self._seconds = 1e-9 * sum(one.nanoseconds for one in team.workers) / len(slots)
-        return work.remainder()
+        left = work.remainder()
+        self._has_ended = not left.count
+        if self._has_ended and not self._retains:
+            team.clear(objects.control)
+        else:
+            team.give_back(objects.control)
+        return left
 
     def _prepared(self, objects: ObjectMemory, batch: ItemBatch) -> tuple[SlotTeam, int]:
         """The team for a batch, and the number of its threads. Raises BackendError, MemoryError,
@@ -201,6 +232,6 @@ class ThreadedSlots(SlotFinisher):
             self._teams[objects] = team
         threads = useful_threads(batch.count * self._seconds, self._threads)
         crew().start(threads - 1, team.loop)
-        team.reserve_objects(objects, batch.count)
+        team.reserve_objects(objects, batch.count, self._has_ended and not self._retains)
         team.prepare(objects, 0, batch.count, 1)
         return team, threads
