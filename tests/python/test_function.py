@@ -381,3 +381,17 @@ def test_a_closure_may_have_any_name(tmp_path: Path) -> None:
     (tmp_path / "with_outer.py").write_text(_OUTER, "utf-8")
     module = runpy.run_path(str(tmp_path / "with_outer.py"))
     assert ferryvm.function(module["made"](2))(3) == 6
+
+
+_TABLE = """
+table = {"a": lambda x: x + 1,
+    "b": lambda x: x - 1, "c": lambda x: x * 2,
+    "d": (lambda x: x *
+        3), "e": lambda x: x * 4}
+"""
+
+
+def test_lambdas_within_a_statement_of_several_lines_are_found(tmp_path: Path) -> None:
+    (tmp_path / "table.py").write_text(_TABLE, "utf-8")
+    table = runpy.run_path(str(tmp_path / "table.py"))["table"]
+    assert [ferryvm.function(each)(5) for each in table.values()] == [6, 4, 10, 15, 20]

@@ -8,6 +8,7 @@ import builtins
 import functools
 import inspect
 import linecache
+import re
 import textwrap
 import types
 from collections.abc import Iterator
@@ -77,23 +78,21 @@ class Source:
         """The definition in a text. A lambda is part of a statement, which may be cut off."""
         wanted = self.function.__code__
         is_lambda = wanted.co_name == "<lambda>"
-        tree: ast.AST
+        trees: list[ast.AST]
         try:
-            tree = ast.parse(text)
+            trees = [ast.parse(text)]
         except SyntaxError:
-            found = _lambda_in(text) if is_lambda else None
-            if found is None:
-                raise self._no_definition() from None
-            tree = found
+            trees = [*_lambdas_in(text)] if is_lambda else []
+        nodes = [node for tree in trees for node in ast.walk(tree)]
         if is_lambda:
-            lambdas = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
+            lambdas = [each for each in nodes if isinstance(each, ast.Lambda)]
             alike = [each for each in lambdas if _has_parameters(each, wanted)]
             if len(alike) > 1:
                 alike = [each for each in alike if has_code(each, wanted)]
             if alike:
                 return alike[0]
             raise self._no_definition()
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.FunctionDef) and node.name == wanted.co_name:
                 return node
         raise self._no_definition()
@@ -333,12 +332,14 @@ def _has_parameters(node: ast.Lambda, code: types.CodeType) -> bool:
     return names == list(code.co_varnames[: code.co_argcount])
 
 
-def _lambda_in(text: str) -> ast.AST | None:
-    """The tree of the first lambda in a text that is no statement by itself."""
-    start = text.find("lambda")
-    for end in range(len(text), start, -1):
-        try:
-            return ast.parse(text[start:end].strip(), mode="eval")
-        except SyntaxError:
-            continue
-    return None
+def _lambdas_in(text: str) -> Iterator[ast.Expression]:
+    """The trees of the lambdas that begin in the first line of a text that is no statement by
+    itself, each as long as it can be."""
+    for start in re.finditer(r"\blambda\b", text.partition("\n")[0]):
+        before, part = "(" + " " * (start.start() - 1), text[start.start() :]
+        for end in range(len(part), 0, -1):
+            try:
+                yield ast.parse(f"{before}{part[:end]}\n)", mode="eval")
+                break
+            except SyntaxError:
+                continue
