@@ -24,6 +24,8 @@ from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm.python.map.progress import ShownProgress
 
+TWICE = "(define (twice x) (+ x x)) (print! (twice 1.5))"
+
 
 def of_launches(
     *backends: str, place: LaunchPlacing = LaunchPlacing.FIRST, **options: Any
@@ -120,6 +122,18 @@ def test_objects_of_other_types_are_named_by_their_index(given: Any, message: st
 def test_arrays_of_other_dtypes_are_refused_with_what_to_pass(dtype: Any, wanted: str) -> None:
     with pytest.raises(UnsupportedError, match=re.escape(wanted)):
         ferryvm.map(scaled, np.zeros(2, dtype), 1)
+
+
+@pytest.mark.parametrize(
+    "out", [np.zeros(8)[::2], np.zeros(4)[::-1], np.zeros(33, np.uint8)[1:].view(np.float64)]
+)
+def test_no_copy_is_advised_for_results_which_would_be_lost(out: Any) -> None:
+    xs = np.arange(4.0)
+    instance = ferryvm.Engine("threaded").instantiate(ferryvm.compile(TWICE))
+    for function in (lambda x: x + x, instance.twice):
+        with pytest.raises(CallError) as caught:
+            ferryvm.map(function, xs, out=out)
+        assert str(caught.value).endswith("numpy.empty((4,), numpy.float64)")
 
 
 def test_tuples_of_arrays_give_tuples_of_elements() -> None:

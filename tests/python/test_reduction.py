@@ -116,6 +116,22 @@ def test_scans_in_place_start_again_from_the_elements() -> None:
     assert ferryvm.scan(product_up_to, xs, out=xs).tolist() == wanted
 
 
+@pytest.mark.parametrize("shift", [1, -1])
+def test_scans_into_a_part_of_the_array_take_the_elements_as_they_were(shift: int) -> None:
+    def mixed(a: Any, b: Any) -> Any:
+        return np.int16((int(a) * 2**61 * int(b) + int(b)) % 1000)
+
+    xs = np.arange(1, 13, dtype=np.int16)
+    given, out = (xs[:-1], xs[1:]) if shift == 1 else (xs[1:], xs[:-1])
+    wanted = [*itertools.accumulate(given.copy(), mixed)]
+    assert ferryvm.scan(mixed, given, out=out).tolist() == wanted
+
+
+def test_scanned_values_of_another_type_are_refused_with_their_item() -> None:
+    with pytest.raises(CallError, match=r"result 1 is 0\.5, where those before are int64"):
+        ferryvm.scan(lambda a, b: a**b, [2, -1, 3])
+
+
 def test_values_that_are_no_elements_are_refused() -> None:
     def mean(a, b):
         return (a + b) / 2

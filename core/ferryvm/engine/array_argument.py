@@ -150,6 +150,8 @@ def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:
         mend = f"numpy.ascontiguousarray({given})"
     else:
         found, mend = "an array that is not aligned", f"{given}.copy()"
+    if given.partition("[")[0] == "out":  # results in a copy would be lost
+        mend = f"numpy.empty({view.shape}, numpy.{wanted.name})"
     return _misfit(place, t, kind, found, mend)
 
 

@@ -32,7 +32,7 @@ from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.definition.site import Site
 from ferryvm.python.map.direct_map import DirectMap
 from ferryvm.python.map.progress import shown_progress
-from ferryvm.python.value.element import Observed, dtype_of, promoted
+from ferryvm.python.value.element import Observed, dtype_of, promoted, store_result
 from ferryvm.python.value.kind import (
     INT,
     NONE,
@@ -419,14 +419,7 @@ class MapPlan:
             if type(found) is not tuple or len(found) != len(results):
                 raise fault(self._of, f"results have different forms, {shown(found)} is another")
             for result, each in zip(results, found, strict=True):
-                if not _fits(each, result.dtype):  # of a statement that was not compiled
-                    what = f"a result is {shown(each)}, where those before are {result.dtype}"
-                    raise fault(self._of, f"{what}; convert all to one type")
-                try:
-                    result[item] = each
-                except OverflowError:
-                    what = f"a result is {shown(each)}, which does not fit into {result.dtype}"
-                    raise OverflowError(f"map of {self.name}: {what}") from None
+                store_result(f"map of {self.name}: a result", result, item, each)
         except Exception as error:
             add_place(error, where)
             raise
@@ -483,7 +476,8 @@ class MapPlan:
                 found = f"out has the shape {result.shape}, the arrays have {shape}"
                 raise fault(self._of, found)
             if not result.flags.c_contiguous:
-                raise fault(self._of, "out is not contiguous; pass numpy.ascontiguousarray(out)")
+                made = f"numpy.empty({shape}, numpy.{dtype.name})"
+                raise fault(self._of, f"out is not contiguous; pass a new array, as {made}")
         for number, result in enumerate(given):
             for before, each in enumerate(given[:number]):
                 if np.may_share_memory(result, each):
@@ -509,12 +503,6 @@ class _StoppedError(Exception):
 
     def __init__(self, left: list[tuple[int, int]], end: int) -> None:
         self.left, self.end = left, end
-
-
-def _fits(value: object, dtype: np.dtype[Any]) -> bool:
-    """True for a result that an array of a dtype holds without another type."""
-    found = np.dtype(np.int64) if type(value) is int else np.asarray(value).dtype
-    return found.kind != "O" and bool(np.result_type(found, dtype) == dtype)
 
 
 def _has_elements(value: object) -> bool:

@@ -31,7 +31,13 @@ from ferryvm.python.definition.raised import site_of
 from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.map.mapped_function import python_function
 from ferryvm.python.value.device_array import on_host
-from ferryvm.python.value.element import dtype_of, is_of_objects, observed, promoted
+from ferryvm.python.value.element import (
+    dtype_of,
+    is_of_objects,
+    observed,
+    promoted,
+    store_result,
+)
 from ferryvm.python.value.foreign_array import viewed_array
 from ferryvm.python.value.kind import (
     BOOL,
@@ -212,14 +218,15 @@ class _Combination:
             if is_apart:
                 result[...] = to
             return result
-        found = itertools.accumulate(self._elements(raised), self._function)
-        flat = result.reshape(-1)
-        for number, value in enumerate(found):
-            try:
-                flat[number] = value
-            except OverflowError:
-                what = f"result {number} is {shown(value)}, which does not fit into {self._dtype}"
-                raise OverflowError(f"scan of {self._of.__name__}: {what}") from None
+        # CPython reads the elements while it stores results.
+        is_shared = not isinstance(array, range) and np.may_share_memory(result, array)
+        found = np.empty(shape, self._dtype) if is_shared else result
+        flat = found.reshape(-1)
+        values = itertools.accumulate(self._elements(raised), self._function)
+        for number, value in enumerate(values):
+            store_result(f"scan of {self._of.__name__}: result {number}", flat, number, value)
+        if is_shared:
+            result[...] = found
         return result
 
     def _overwrites(self, result: npt.NDArray[Any]) -> bool:

@@ -11,10 +11,11 @@ wrap, divisions by zero that raise nothing. So the kind is kept beside the array
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ferryvm.engine.marshal import CallError
 from ferryvm.failure import shown
 from ferryvm.python.value.kind import (
     BOOL,
@@ -30,6 +31,9 @@ from ferryvm.python.value.kind import (
     element_kind,
 )
 from ferryvm.python.value.value_kind import MisfitError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
@@ -90,6 +94,21 @@ def observed(value: Any) -> Observed:
         where, what = _index(value, number), shown(objects[number])
         raise MisfitError(f"item {where} is {what}, which does not fit into 64 bits") from None
     return Observed(array, kind)
+
+
+def store_result(name: str, results: npt.NDArray[Any], index: int, value: Any) -> None:
+    """Store a value that CPython computed, in a statement that was not compiled, where compiled
+    code has stored others. `name`: of the result, for messages. Raises CallError for a value of
+    another type, and OverflowError."""
+    what = f"{name} is {shown(value)}"
+    found = np.dtype(np.int64) if type(value) is int else np.asarray(value).dtype
+    if found.kind == "O" or np.result_type(found, results.dtype) != results.dtype:
+        others = f"where those before are {results.dtype}"
+        raise CallError(f"{what}, {others}; convert all to one type")
+    try:
+        results[index] = value
+    except OverflowError:
+        raise OverflowError(f"{what}, which does not fit into {results.dtype}") from None
 
 
 _OF_TYPE: dict[type, Number | Scalar | Complex] = {
