@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import element_bytes
+from ferryvm.ir.own_array import own_places
+from ferryvm.isa.atomic import updated
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.object import ROW_WORDS, STRUCT_HEADER_BYTES
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import I32, I64, WORD_BYTES
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import I1, WORD, word
+from ferryvm_backends._llvm.arithmetic import I1, WORD, StraightLineArithmetic, word
 from ferryvm_backends._llvm.atomic import compare_exchange, update
 from ferryvm_backends._llvm.handler import POINTER
 from ferryvm_backends.llvm.function import FunctionContext
@@ -45,6 +47,8 @@ class Objects:
         self.function, self.builder, self.storage = function, function.builder, function.storage
         self.streams: dict[Operation, _Stream] = {}
         """The streaming stores of loops that are being lowered."""
+        self._own = own_places(function.body)
+        """The places of elements that no other thread accesses."""
 
     # --- registers and types ----------------------------------------------------------------
 
@@ -163,9 +167,16 @@ class Objects:
     def do_update_element(
         self, operation: Operation, place: ir.Value, offset: ir.Value, operand: ir.Value
     ) -> ir.Value:
-        size, _ = self._access(operation)
+        size, part = self._access(operation)
         where, kind = self._elements(place, offset), operation.fact(1, Atomic)
-        return self._widen(update(self.builder, kind, where, self._narrow(operand, size)), size)
+        narrow = self._narrow(operand, size)
+        if operation.arguments[0] not in self._own:
+            return self._widen(update(self.builder, kind, where, narrow), size)
+        t, scope = I64 if size == WORD_BYTES else I32, self._scope(operation)
+        old = self.storage.load(where, part, narrow.type, size, scope=scope)
+        arithmetic = StraightLineArithmetic(self.builder)
+        self.storage.store(updated(arithmetic, t, kind, old, narrow), where, part, size, scope)
+        return self._widen(old, size)
 
     def do_compare_exchange_element(
         self,
