@@ -3,9 +3,10 @@
 
     python -m tests.faults.kernel [NAME | BACKEND ...]
 
-Three families: the definition (`ferryvm.machine.barrier`), which the reference runs, held against
-the native one; stores of the native one left out, held against the reference; and parallel regions
-(`ferryvm.ir.group`), in code of llvm and of vliw.
+Four families: the definition (`ferryvm.machine.barrier`), which the reference runs, held against
+the native one; stores of the native one left out, held against the reference; parallel regions
+(`ferryvm.ir.group`), in code of llvm and of vliw; and items of regions in lanes of vectors
+(`ferryvm.ir.group.lanes`), in code of llvm, where every loop that can have lanes has four.
 """
 
 from __future__ import annotations
@@ -18,26 +19,30 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
-from ferryvm.backend import Forcing
-from ferryvm.ir.graph import Edge, Value
+from ferryvm.backend import Forcing, Options
+from ferryvm.ir.graph import BOOLEAN, Block, Edge, Module, Value
 from ferryvm.ir.group import form, group_builder, home, launch
 from ferryvm.ir.group.copy import Node, RegionCopy
 from ferryvm.ir.group.home import Homes
+from ferryvm.ir.group.lanes import run_in_lanes
 from ferryvm.ir.instruction import InstructionLifter
+from ferryvm.ir.lane.emission import Emission
 from ferryvm.machine import barrier as defined
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block, Piece, add_again, add_item, add_phase, opened
+from ferryvm.machine.piece import Block as Words
+from ferryvm.machine.piece import Piece, add_again, add_item, add_phase, opened
 from ferryvm.testing import Differ, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate
 from ferryvm.testing.trial import Trial
 from ferryvm.verify import Verified, verify
+from ferryvm_backends.llvm import build
 from ferryvm_backends.threaded import BACKEND, symbol
 
-from . import barrier
+from . import barrier, lane
 from .item_batch import StoreFault, code_of, taking
 
 SEED = 1
@@ -70,8 +75,8 @@ def _in_definition(name: str, about: str, function: str, faulty: object) -> Kern
     return KernelFault(name, about, planted, "reference", "threaded")
 
 
-def _in_item(name: str, about: str, change: Callable[[Block], Block]) -> KernelFault:
-    def faulty(objects: ObjectMemory, item: int, block: Block, following: int) -> int:
+def _in_item(name: str, about: str, change: Callable[[Words], Words]) -> KernelFault:
+    def faulty(objects: ObjectMemory, item: int, block: Words, following: int) -> int:
         return add_item(objects, item, change(block), following)
 
     return _in_definition(name, about, "add_item", faulty)
@@ -332,6 +337,57 @@ _REGIONS = (
     ),
 )
 
+
+# --- lanes ------------------------------------------------------------------------------------
+
+
+def _in_four(module: Module, options: Options, rests: Collection[Block]) -> None:
+    for body in () if module.counting else module.bodies:
+        module.one_by_one |= run_in_lanes(body, lambda lanes: 4, rests, always=True)
+
+
+def _in_lanes(name: str, about: str, owner: object, attribute: str, faulty: Any) -> KernelFault:
+    @contextlib.contextmanager
+    def planted() -> Iterator[None]:
+        with (
+            mock.patch.object(build, "_run_groups_in_lanes", _in_four),
+            mock.patch.object(owner, attribute, faulty),
+        ):
+            yield
+
+    return KernelFault(name, about, planted, "llvm", "reference", frozenset({Forcing.HOT}))
+
+
+def _while_all(self: Emission) -> Value:
+    """The condition with which a loop goes on, and others that ask for any lane of the mask."""
+    others = self.emit("any_lane", BOOLEAN, (), (self.none(self.mask),))
+    return self.none(others)
+
+
+_LANE_FAULTS = {one.name: one for one in lane.FAULTS}
+_SHARED = (
+    "lane-blended-backwards",
+    "lane-stores-unmasked",
+    "lane-mask-dropped",
+)
+_LANES = (
+    *(
+        _in_lanes(name, one.about, one.owner, one.function, one.faulty)
+        for name, one in ((name, _LANE_FAULTS[name]) for name in _SHARED)
+    ),
+    _in_lanes(
+        "lane-loop-ends-with-first",
+        "A loop ends when the first lane has left it.",
+        Emission,
+        "some",
+        _while_all,
+    ),
+)
+
+WITHOUT = _in_lanes(
+    "", "Lanes wherever they can be, and no fault.", Emission, "some", Emission.some
+)
+
 OWN = (*_DEFINITION, *_REGIONS)
 """Those that are planted for random kernels alone."""
 
@@ -342,6 +398,7 @@ FAULTS = (
     *_DEFINITION,
     *map(_in_native, barrier.FAULTS),
     *(fault._replace(backend=backend) for backend in COMPILED for fault in _REGIONS),
+    *_LANES,
 )
 
 

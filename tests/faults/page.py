@@ -248,7 +248,8 @@ too, find all {count}: what the threads and then the reference have done is held
 """,
     "In items in lanes": """\
 Faults in the vectorisation of items (`ferryvm.ir.lane`), and in the evaluator of its result. The cases of
-`tests/ir/lane/case.py` find all {count} (`tests/faults/lane.py`).
+`tests/ir/lane/case.py` find all {count} (`tests/faults/lane.py`). Four of them are planted for random kernels, too, where items
+of parallel regions run in four lanes on `llvm`, and are found in the 7th or the 11th program (`tests/faults/kernel.py`).
 """,
     "In guesses": """\
 Faults in what code of launches leaves out and takes for constant ([guesses](mixed-execution.md#guesses-in-launches)), in

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ..tier import nightly
-from .kernel import COMPILED, FAULTS, KernelFault, is_found, search
+from .kernel import COMPILED, FAULTS, WITHOUT, KernelFault, is_found, search
 
 CHEAP = ("item-without-references", "order-reversed", "divergence-unseen")
 
@@ -19,6 +19,11 @@ def test_nothing_is_found_without_a_fault() -> None:
 @pytest.mark.parametrize("backend", COMPILED)
 def test_nothing_is_found_in_compiled_code_without_a_fault(backend: str) -> None:
     assert not any(is_found(None, number, backend) for number in range(6))
+
+
+@pytest.mark.nightly
+def test_nothing_is_found_where_items_run_in_lanes_without_a_fault() -> None:
+    assert not any(is_found(WITHOUT, number) for number in range(12))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,10 @@ class Evaluator(PythonArithmetic):
         control.status = Status.LEAVE
         return Status.LEAVE
 
+    def begin(self) -> None:
+        """Begin an operation."""
+        self.operations += 1
+
     def canonical(self, t: Type, a: int) -> int:
         """`a`, or the canonical NaN if it is any NaN."""
         return canonical(self, t, a)
@@ -104,7 +108,7 @@ class Evaluator(PythonArithmetic):
             for operation, following in itertools.zip_longest(
                 block.operations, block.operations[1:]
             ):
-                self.operations += 1
+                self.begin()
                 self.tags = following.static[0] if following and following.name == "caught" else ()
                 special = getattr(self, f"_do_{operation.name}", None)
                 values = [self._value(frame, a) for a in operation.arguments]

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from ferryvm.program import HostImport
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.kernel_code import Cell, Helper, KernelCode, KernelTables, Tile
+from ferryvm.testing.generate.kernel_code import Cell, Helper, KernelTables, Tile
+from ferryvm.testing.generate.kernel_loop import KernelLoops
 from ferryvm.testing.generate.literal import I64
 from ferryvm.testing.generate.skiff import declaration
 from ferryvm.testing.generate.skiff_expression import NAMES, SCRATCH, Array, SkiffTables
@@ -33,6 +34,8 @@ from ferryvm.testing.generate.weights import Weights, default
 
 _MOST_WORK = 3500
 """As `skiff_expression.MOST_WORK`, of a program with kernels."""
+_LOOP_WORK = 1500
+"""Work of a kernel whose items have loops of their own, besides."""
 
 
 class Member(NamedTuple):
@@ -72,7 +75,7 @@ def write(
     return writer.program()
 
 
-class Kernels(KernelCode):
+class Kernels(KernelLoops):
     """One text in the making."""
 
     def __init__(self, chance: Chance, tables: KernelTables) -> None:
@@ -103,15 +106,21 @@ class Kernels(KernelCode):
             kernels += 1
             if chance.flip(0.5):
                 break
+        if chance.flip(self.tables.chance["item_loops"]):
+            self.most += _LOOP_WORK
+            lines += self._kernel(loops=True)
+        if chance.flip(self.tables.chance["item_statics"]):
+            lines += self.noting_launch()
         lines.append(f"(print! {' '.join(self.variable(t) for t in range(4))})")
         lines.append(self.value(chance.below(4), 1))
         return "\n".join(lines) + "\n"
 
-    def _kernel(self) -> list[str]:
-        """A member function, that of its group if it has one, and their launch."""
+    def _kernel(self, *, loops: bool = False) -> list[str]:
+        """A member function, that of its group if it has one, and their launch; `loops`: its items
+        have loops of their own, in vectors of lanes where a compiler has them."""
         chance = self.chance
-        groups = chance.pick((0, 1, 2, 3))
-        lines, member = self._member(max(1, groups))
+        groups = chance.pick((0, 1, 2) if loops else (0, 1, 2, 3))
+        lines, member = self._member(max(1, groups), loops=loops)
         t, element = member.to
         values, to = self.name("y"), self.name("y")
         arguments = [self.value(one, 1) for one in member.parameters]
@@ -161,10 +170,10 @@ class Kernels(KernelCode):
 
     # --- members ------------------------------------------------------------------------------
 
-    def _member(self, groups: int) -> tuple[list[str], Member]:
+    def _member(self, groups: int, *, loops: bool) -> tuple[list[str], Member]:
         """The definitions of a member function and of the one that it may call."""
         chance = self.chance
-        count = chance.weighted(self.kernel_tables.members)
+        count = self.looping_items() if loops else chance.weighted(self.kernel_tables.members)
         while count * groups > 40:
             count //= 2
         sizes = self._sizes_of(count)
@@ -194,7 +203,7 @@ class Kernels(KernelCode):
         for n, t in zip(names, parameters, strict=True):
             uniform[t].append(n)
         most = (self.most - self.work) // (2 * self.count * groups)
-        if chance.flip(self.tables.chance["kernel_helper"]):
+        if not loops and chance.flip(self.tables.chance["kernel_helper"]):
             lines.append(self._helper(arrays, given, uniform, most // 4, to))
         with self._in_member(uniform, most):
             body, self.at = [], indices[0]
@@ -208,10 +217,11 @@ class Kernels(KernelCode):
             for index in {*indices, self.at}:
                 self.know(index, I64, is_writable=False)
             body += self._variables(to)
-            body += self.phases()
+            body += self.item_loops() if loops else self.phases()
             if self.is_risky and chance.flip(self.tables.chance["trapping_items"] / 3):
                 body.append(f"(if {self.condition(1)} (begin {self._item_trap()}))")
-            body.append(self.statement_put())
+            if not loops:  # what they found is not to be overwritten
+                body.append(self.statement_put())
             work = self.work + 60
         self.kind, self.helper = around, None
         self.item, self.places = None, ()
