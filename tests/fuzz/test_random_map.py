@@ -61,6 +61,27 @@ def _no_mask(self: Taken, result: Any, out: Any) -> Any:
     return np.ma.MaskedArray(result)
 
 
+def _first_mask(self: Taken, name: str, value: Any) -> Any:
+    """The mask of the first masked argument alone counts."""
+    before = None if self._mask is None else self._mask.copy()
+    found = _VALUE(self, name, value)
+    self._mask = self._mask if before is None else before
+    return found
+
+
+def _last_mask(self: Taken, name: str, value: Any) -> Any:
+    """The mask of the last masked argument alone counts."""
+    before, self._mask = self._mask, None
+    found = _VALUE(self, name, value)
+    self._mask = before if self._mask is None else self._mask
+    return found
+
+
+def _own_mask(self: Taken, result: Any, out: Any) -> Any:
+    """A masked array for the results retains its mask."""
+    return out if isinstance(out, np.ma.MaskedArray) else _WITH_MASK(self, result, out)
+
+
 def _same_object(self: HostArrays, one: Any) -> int | None:
     """Two fresh arrays get one object."""
     found = _TAKE(self, one)
@@ -75,11 +96,15 @@ def _next_step(f: Any, name: str, numbers: range) -> tuple[int, int]:
 
 
 _GO_ON, _TAKE = MapPlan._go_on, HostArrays.take
+_VALUE, _WITH_MASK = Taken._value, Taken._with_mask
 _START_AND_STEP = array_map._start_and_step
 
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "items behind one that CPython finishes": (MapPlan, "_go_on", _left_out),
     "masks of results": (Taken, "_with_mask", _no_mask),
+    "masks but the first": (Taken, "_value", _first_mask),
+    "masks but the last": (Taken, "_value", _last_mask),
+    "mask of an array for results": (Taken, "_with_mask", _own_mask),
     "one object for two results": (HostArrays, "take", _same_object),
     "step of a range": (array_map, "_start_and_step", _next_step),
 }
@@ -87,8 +112,11 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 
 FINDERS = {
     "items behind one that CPython finishes": 8,
-    "masks of results": 3,
-    "one object for two results": 3,
+    "masks of results": 7,
+    "masks but the first": 7,
+    "masks but the last": 7,
+    "mask of an array for results": 7,
+    "one object for two results": 53,
     "step of a range": 27,
 }
 """The number of a program that finds each."""

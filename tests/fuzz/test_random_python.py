@@ -48,3 +48,13 @@ def test_reduced_function_keeps_what_is_of_interest() -> None:
 
     text, call = reduced(text, "(1, 0)", has_division, lambda: None)
     assert (text, call) == ("def f():\n    x += 0 // 0", "()")
+
+
+def test_formatted_texts_are_reduced_to_texts_that_can_be_written() -> None:
+    text = "def f(a):\n    raise ValueError(f'at {a + 1:>{a}} of {len(str(a))}')\n"
+
+    def has_text(text: str, call: str) -> bool:
+        return "raise ValueError(f" in text and call.startswith("(")
+
+    found, call = reduced(text, "(1,)", has_text, lambda: None)
+    assert (found, call) == ("def f():\n    raise ValueError(f'')", "()")

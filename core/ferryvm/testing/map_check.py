@@ -160,13 +160,20 @@ def differences(
             for name, each in zip(checked.parameters, given, strict=True)
             if not isinstance(each, Each)
         }
-        into = None if out is None else tuple(np.full_like(each, 1) for each in out)
+        into = None if out is None else tuple(map(_to_be_filled, out))
         found, printed = _run(functools.partial(ferryvm.map, checked, *arrays, out=into, **named))
         yield from _of_map(wanted, found, printed)
         if found.error is None:
             value = found.value
-            listed = value if isinstance(value, tuple) else (value,)
-            out = None if any(map(is_masked, listed)) else listed
+            out = value if isinstance(value, tuple) else (value,)
+
+
+def _to_be_filled(result: Any) -> Any:
+    """An array for results like these, all of which is to be overwritten; of a masked array, with
+    another mask."""
+    if is_masked(result):
+        return np.ma.array(np.full_like(result.data, 1), mask=~np.ma.getmaskarray(result))
+    return np.full_like(result, 1)
 
 
 def _fold(checked: CheckedFunction, call: Folded) -> Any:

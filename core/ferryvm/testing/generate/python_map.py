@@ -31,6 +31,8 @@ _ELEMENTS = (
     *("int", "int", "float", "bool", "pair", "int64", "int64", "float64", "float64"),
     *("float32", "int32", "int16", "uint8"),
 )
+_MASKED = (0.0, 0.3, 0.9)
+"""Shares of the arrays of a call that are masked ones: results get the union of their masks."""
 _ASSOCIATIVE = {
     "int": ("a + b", "a * b", "max(a, b)", "min(a, b)", "a ^ b", "a & b", "a | b"),
     "float": ("max(a, b)", "min(a, b)"),
@@ -70,7 +72,8 @@ def _mapped(chance: Chance, weights: Weights) -> PythonProgram:
     for number in range(_CALLS):
         size = chance.pick(_LARGE if number == _CALLS - 1 and chance.flip(0.5) else _SIZES)
         is_flat = size % 2 or chance.flip(0.7) or not all(map(_is_scalar, elements.values()))
-        values = [f"Each({_elements(chance, type_, size)})" for type_ in elements.values()]
+        masked = chance.pick(_MASKED)
+        values = [f"Each({_elements(chance, type_, size, masked)})" for type_ in elements.values()]
         if not is_flat:
             values = [f"{each[:-1]}.reshape(-1, 2))" for each in values]
         if len(values) > 1 and chance.flip(0.2):  # a number for all items
@@ -115,14 +118,15 @@ def _is_scalar(type_: str) -> bool:
     return type_ not in _OF_ELEMENTS
 
 
-def _elements(chance: Chance, type_: str, size: int) -> str:
+def _elements(chance: Chance, type_: str, size: int, masked: float = 0.3) -> str:
     """An argument with so many elements, most of which are ordinary: a branch that only the last
-    ones take is one that was not seen before."""
+    ones take is one that was not seen before. `masked`: the share of arrays that are masked."""
     if type_ == "pair":
         ints = _elements(chance, "int", size)
-        return f"({ints}, {_elements(chance, chance.pick(('float', 'float64')), size)})"
+        other = chance.pick(("float", "float64"))
+        return f"({ints}, {_elements(chance, other, size, masked)})"
     if type_ not in _OF_ELEMENTS:
-        return _array(chance, type_, size)
+        return _array(chance, type_, size, masked)
     form = chance.pick(_OF_ELEMENTS[type_])
     if form == "range":
         first = chance.pick(("0", "0", "-5", "2**62 - 3", "-2**63"))
@@ -133,13 +137,15 @@ def _elements(chance: Chance, type_: str, size: int) -> str:
     return _listed(chance, type_, size)
 
 
-def _array(chance: Chance, dtype: str, size: int) -> str:
+def _array(chance: Chance, dtype: str, size: int, masked: float) -> str:
     one = argument(chance, f"{dtype}[1]") if size < 9 else ""
     text = f"np.resize(np.array({_scalars(chance, dtype, size)}, dtype=np.{dtype}), {size})"
     if one and chance.flip(0.3):
         text = f"np.resize(np.concatenate([{one}, np.ones(1, np.{dtype})]), {size})"
-    if chance.flip(0.35) and size:
-        return f"np.ma.array({text}, mask=[n % {chance.between(2, 5)} == 1 for n in range({size})])"
+    if chance.flip(masked) and size:
+        of = chance.between(2, 5)
+        some = f"[n % {of} == {chance.below(of)} for n in range({size})]"
+        return f"np.ma.array({text}, mask={chance.pick((some, some, some, some, 'False', 'True'))})"
     return text
 
 

@@ -154,6 +154,10 @@ def _smaller(node: ast.expr, parent: ast.AST) -> Iterator[ast.expr]:
         getattr(node, "ctx", None), ast.Store
     ):
         return
+    if isinstance(parent, ast.JoinedStr | ast.FormattedValue) and isinstance(
+        node, ast.FormattedValue | ast.JoinedStr
+    ):
+        return  # a part of a formatted text, in whose place no other expression may stand
     for constant in _CONSTANTS:
         yield ast.Constant(constant)
     is_exponent = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow | ast.LShift)
