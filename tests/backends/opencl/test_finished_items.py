@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 
@@ -18,10 +19,12 @@ from ferryvm.engine.slot_run import SlotRun, ThreadedSlots
 from ferryvm.item_range import SlotFinisher
 from ferryvm.machine.item_batch import ItemBatch
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.object_space import FIRST_BUDGET
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.item.range import ItemRanges
 
 from ...engine.mixing import placements
 from .entering import NAME, named
@@ -94,6 +97,47 @@ def test_items_that_recur_or_make_objects_end_up_to_a_line(finished: Finished, w
     assert left == 6
     launches = {id(one): one for each in placements(execution) for one in each.launches}
     assert sum(one.finished for one in launches.values()) == before - left
+
+
+_PRINTING = """
+(define (put item to)
+  (if (= (% item 8) 1) (print! item))
+  (array-set! to item (+ 1 (array-ref to item))))
+(define (go (times i64))
+  (define to (make-array i64 8000))
+  (define turn 0)
+  (while (< turn times) (for-each-item 8000 (put to)) (set! turn (+ turn 1)))
+  (reduce + to))
+"""
+
+
+@pytest.mark.usefixtures("finished")
+def test_memory_of_pieces_does_not_grow_from_launch_to_launch() -> None:
+    lines: list[bytes] = []
+    engine = Engine(
+        policy=_policy(NAME), registry=named(OpenClBackend(wraps=False)), output=lines.append
+    )
+    go = engine.instantiate(ferryvm.compile(_PRINTING)).exports["go"]
+    machine = go.__ferryvm__[0].machine
+    assert machine.objects is not None
+    assert go(40) == 40 * 8000
+    assert lines == [b"%d\n" % item for item in range(1, 8000, 8)] * 40
+    assert machine.objects.space.metrics.count >= 1
+    assert machine.control.object_top < FIRST_BUDGET
+
+
+def test_a_limit_without_room_for_what_the_last_range_left_stops_nothing() -> None:
+    execution = _started(8, wraps=False)
+    ranges, given = ItemRanges._reserve, list[int]()
+
+    def reserve(self: ItemRanges, objects: ObjectMemory) -> None:
+        self._taken = 1 << 50
+        ranges(self, objects)
+        given.append(self._taken)
+
+    with mock.patch.object(ItemRanges, "_reserve", reserve):
+        assert execution.run().output == _expected(8)
+    assert not any(given)
 
 
 def test_an_interrupted_batch_is_finished_elsewhere(

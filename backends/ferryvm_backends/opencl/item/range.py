@@ -23,15 +23,9 @@ from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.item_batch import (
-    FRAME,
-    ITEM,
-    SIZE,
-    SLOT_WORDS,
-    ItemBatch,
-    range_slot,
-)
+from ferryvm.machine.item_batch import FRAME, ITEM, SIZE, SLOT_WORDS, ItemBatch, range_slot
 from ferryvm.machine.launch import Left, finish, space_for
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
@@ -122,6 +116,8 @@ class ItemRanges(AtOnceRanges):
         self._local = local
         self._whole: WholeRange | None = None
         """The range that runs, if it was one slice."""
+        self._taken = 0
+        """Bytes of objects that the last range took of which items were left."""
         self._layout = slot_layout(
             memory.session, shape.slot_words, shape.is_block, shape.entry is not None
         )
@@ -168,8 +164,7 @@ class ItemRanges(AtOnceRanges):
             if end > control.stack_end:
                 raise BackendError("the stack has no room for the frame of an item")
             if not memory.is_ahead(control):  # else there is room: nothing has been made since
-                # Now, since a collection would move what suspended items refer to.
-                reserve(objects, _PIECES, _WORDS)
+                self._reserve(objects)
             buffers.provide(self._layout)
             start, state = control.fp - self._launch_parameters, State()
             frame = machine.memory.stack[start : control.sp]
@@ -457,11 +452,23 @@ class ItemRanges(AtOnceRanges):
         if not found.is_left:
             finish(objects, limit, left)
             return
+        before = objects.control.object_top
         batch = self._batch(objects, found)
         if batch.count:
             left.append((batch.first, batch))
             reserve(objects, *space_for(left), collects=False)
         finish(objects, limit, left)
+        self._taken = objects.control.object_top - before
+
+    def _reserve(self, objects: ObjectMemory) -> None:
+        """Make room for what a range is expected to leave: now, since a collection would move what
+        suspended items refer to, and without one the space would grow with each range. Raises
+        AddressSpaceError if there is not even room for little."""
+        try:
+            reserve(objects, _PIECES, _WORDS + self._taken // WORD_BYTES)
+        except AddressSpaceError:
+            self._taken = 0
+            reserve(objects, _PIECES, _WORDS)
 
     def _batch(self, objects: ObjectMemory, found: RangeRun) -> ItemBatch:
         """The rest of a range; guards that have failed are counted."""
