@@ -7,7 +7,8 @@
 A device with memory of its own may leave the results of a launch there as long as nothing on the
 host can look at them. The interlude runs instructions that access neither heap nor objects, and
 stops in front of any other. The interpreter is given fuel for just so many instructions, so it has
-no need to know of that.
+no need to know of that. Its form that counts is bound to the machine meanwhile, and the one that was
+bound before is bound again, since a call that has left for a launch may go on without the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
 from ferryvm.isa.effect import Effect, effects
-from ferryvm.machine.control import CALL_REGISTERS, Status
+from ferryvm.machine.control import CALL_REGISTERS, FORM_FIELDS, Status
 from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.state import Machine
 from ferryvm.region.code import code
@@ -69,7 +70,7 @@ class Interlude:
         in front of code that may look at memory, else the status with which the interpreter
         left."""
         control = machine.control
-        fuel = control.fuel
+        fuel, bound = control.fuel, [getattr(control, name) for name in FORM_FIELDS]
         try:
             for _ in range(_MOST_LINES):
                 pc = control.pc
@@ -89,6 +90,8 @@ class Interlude:
             return Status.LEAVE
         finally:
             control.fuel = fuel
+            for name, address in zip(FORM_FIELDS, bound, strict=True):
+                setattr(control, name, address)
 
     def returns_behind(self, pc: int) -> bool:
         """True if the function returns behind the launch at `pc`, and does nothing else there."""

@@ -205,5 +205,9 @@ CALL_REGISTERS = slice(vars(ControlBlock)["status"].offset, vars(ControlBlock)["
 """Bytes of the control block, in `Memory.control_bytes`: status, trap, exit_id, pc, sp, fp. A call
 from outside saves them, and goes back to them by one store, which no signal handler interrupts."""
 
+FORM_FIELDS = ("code", "counters", "entries", "originals")
+"""The fields by which a form of an interpreter's code, with or without counting, is bound to a
+machine."""
+
 CALL_FORMAT = struct.Struct("<IIIQQQ")
 """The format of these bytes."""

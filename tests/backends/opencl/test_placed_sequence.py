@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import BackendError
 from ferryvm.engine.execution import Execution
@@ -56,14 +58,18 @@ def _expected(place: LaunchPlace, *_: float) -> float:
     return 10.0 if place.activity.name == NAME else 10_000.0
 
 
-def started(launches: str, times: int = TIMES, kind: int = -1) -> Execution:
+def engine() -> Engine:
     options = Options(background=False, threads=2)
     choices = Choice("llvm", options), Choice(NAME, options)
     when = When((Test("kind", (Like("launch"),)),))
     rule = Rule(when=when, backends=choices, place=LaunchPlacing.MEASURED)
     policy = Policy(rules=(rule,), profile=Profile(loop_threshold=2))
     registry = named(OpenClBackend(wraps=False))
-    return Engine(policy=policy, registry=registry).start(program(launches, times, kind))
+    return Engine(policy=policy, registry=registry)
+
+
+def started(launches: str, times: int = TIMES, kind: int = -1) -> Execution:
+    return engine().start(program(launches, times, kind))
 
 
 def expected(launches: str, times: int = TIMES, kind: int = -1) -> tuple[object, ...]:
@@ -185,3 +191,34 @@ def test_a_signal_while_the_device_is_lost_leaves_an_exact_state(
     with pytest.raises(KeyboardInterrupt):
         execution.run()
     assert outcome(execution) == expected(APART)
+
+
+def test_each_call_runs_a_launch_whose_results_stayed_there_out_of_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The code between launches is run by the form of the interpreter that counts, which has no
+    cells; the call from Python that goes on, and the next one, run the other form."""
+    known: list[Launches] = []
+    run = Launches.run
+
+    def noted(self: Launches, machine: Machine) -> Status:
+        known.append(self)
+        return run(self, machine)
+
+    monkeypatch.setattr(Launches, "run", noted)
+    source = ferryvm.compile(
+        "(define (add (item i64) (to (array i64)))"
+        " (array-set! to item (+ item (array-ref to item))))"
+        "(define (work (n i64) (to (array i64))) (for-each-item n (add to)))"
+    )
+    items, times = 5000, 2 * TIMES
+    call, to = engine().instantiate(source).exports["work"], np.zeros(items, "i8")
+    call(items, to)
+    (launch,) = known[0].activities.values()
+    for _ in range(1, times):
+        before = launch.items
+        call(items, to)
+        assert known[0].activities  # it settles their metrics
+        assert launch.items - before > items / 2  # some are timed in order
+    assert sum(place.deferred for place in launch.places)
+    assert to.tolist() == [times * item for item in range(items)]
