@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from unittest import mock
 
+import pytest
+
 import ferryvm
 from ferryvm.backend import Forcing
 from ferryvm.testing import Differ, Verdict
@@ -57,6 +59,7 @@ def test_updates_of_a_groups_own_arrays_are_those_of_the_reference(tmp_path: Pat
     assert agrees(tmp_path)
 
 
+@pytest.mark.nightly
 def test_another_update_of_them_is_found(tmp_path: Path) -> None:
     """Such an update is lowered as this one, so the test before has seen it."""
     with mock.patch.object(lowered, "updated", lambda m, t, kind, old, operand: operand):
