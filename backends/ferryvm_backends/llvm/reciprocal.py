@@ -15,7 +15,7 @@ divisions. It needs
   value y₀·(1 + e + e²) is (1 + 2⁻³⁸·(1 - ε …) + ε³)/b, of which |ε³| ≤ 2⁻⁴², and three roundings
   change it by less than 2⁻⁵².
 - no underflow in r, whose rounding is then less than the excess of y. If the exponents of a and b
-  are from -511 to 511, all products are multiples of 2⁻⁶¹⁶.
+  are from -511 to 512, all products are multiples of 2⁻⁶¹⁶.
 
 Infinities, NaNs and a divisor of 0 make the test fail, as NaN is equal to nothing. A dividend of 0
 has the quotient a·y, with its sign.
