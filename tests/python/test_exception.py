@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import traceback
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import ferryvm
 from ferryvm.python.call import continuation
 from ferryvm.python.control_flow.lower import Lowering
+from ferryvm.python.control_flow.statement import Statements
 from ferryvm.testing import check
 
 
@@ -340,3 +343,41 @@ def test_a_value_that_was_stored_before_is_not_shown_of_another_line() -> None:
     with pytest.raises(OverflowError) as other:
         ferryvm.function(lambda x: x**0.5 * 1e308 // 1e-300 if x < 0 else int(x * 1e308 * 10))(5.0)
     assert not hasattr(other.value, "__notes__")
+
+
+def test_items_that_python_finishes_share_the_code_of_statements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[ast.stmt] = []
+
+    def counted(self: Statements, node: ast.stmt) -> types.CodeType:
+        compiled.append(node)
+        return _COMPILED(self, node)
+
+    def large(x, k):
+        y = x * x * x * x + k
+        return y % 1000 if y % 2 else y // 10**20
+
+    monkeypatch.setattr(Statements, "compiled", counted)
+    items = range(3_000_000, 3_000_040)
+    for k in (0, 1):
+        assert ferryvm.map(large, items, k=k).tolist() == [large(x, k) for x in items]
+    assert 0 < len(compiled) < 20
+
+
+def test_python_goes_on_with_the_values_of_each_call() -> None:
+    @ferryvm.function
+    def sums(n, k):
+        def scaled(x):
+            return x * k + 1
+
+        total = n
+        for i in range(3):
+            total += scaled(total) + i
+        return total
+
+    for n, k in ((1 << 62, 3), (5, 1 << 61), (1 << 61, 7), (3, 4)):
+        assert sums(n, k) == sums.__wrapped__(n, k)
+
+
+_COMPILED = Statements.compiled

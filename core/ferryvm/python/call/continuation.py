@@ -107,15 +107,16 @@ def _raise_again(error: BaseException) -> NoReturn:
             error.__context__ = context
 
 
-class _Inner(NamedTuple):
-    """An inner function that CPython calls: its graph, and the code of its statements."""
+class _Code(NamedTuple):
+    """The code of a function's statements, for all of its frames."""
 
-    first: Block
     statements: Statements
-    code: dict[int, types.CodeType]
+    compiled: dict[int, tuple[object, types.CodeType]]
+    """By the address of a node, which is alive as long as its code."""
 
 
-_inner: weakref.WeakKeyDictionary[InnerFunction, _Inner] = weakref.WeakKeyDictionary()
+_inner: weakref.WeakKeyDictionary[InnerFunction, Block] = weakref.WeakKeyDictionary()
+"""The first blocks of inner functions that CPython calls."""
 
 
 def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
@@ -126,11 +127,10 @@ def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
 def _inner_value(function: InnerFunction, variables: dict[str, Any]) -> Any:
     """The value of an inner function with these parameters and captured variables."""
     source = function.source
-    known = _inner.get(function)
-    if known is None:
-        known = _inner[function] = _Inner(Lowering(source).blocks[0], Statements(source), {})
-    frame = _Frame(source, variables, known.statements, known.code)
-    return frame.run(known.first, 0)
+    first = _inner.get(function)
+    if first is None:
+        first = _inner[function] = Lowering(source).blocks[0]
+    return _Frame(source, variables).run(first, 0)
 
 
 class _InnerValue:
@@ -156,20 +156,14 @@ def _deletion(statement: Delete) -> ast.stmt:
 class _Frame:
     """One call of a function, executed statement by statement."""
 
-    def __init__(
-        self,
-        source: Source,
-        variables: dict[str, Any],
-        statements: Statements | None = None,
-        code: dict[int, types.CodeType] | None = None,
-    ) -> None:
-        """`statements`, `code`: those of other frames of the function."""
+    def __init__(self, source: Source, variables: dict[str, Any]) -> None:
         self._source = source
         self.variables = variables
         for name, value in variables.items():
             variables[name] = self._as_object(value)
-        self._statements = Statements(source) if statements is None else statements
-        self._code: dict[int, types.CodeType] = {} if code is None else code
+        if source.continued is None:
+            source.continued = _Code(Statements(source), {})
+        self._statements, self._code = source.continued
 
     def _as_object(self, value: Any) -> Any:
         """The value of a variable, in which functions can be called."""
@@ -274,10 +268,9 @@ class _Frame:
     def _in_line(self, node: ast.AST, action: Any) -> Any:
         """The result of an action that appears in a traceback as a call in the line of a node."""
         call = ast.copy_location(ast.Call(Known(action, node), [], []), node)
-        try:
-            return self._value(call)
-        finally:  # another node may get the address of this one
-            self._code.pop(id(call), None)
+        statements = Statements(self._source)  # the action belongs to this frame alone
+        self._run_code(statements.compiled(_assigned(call)), statements)
+        return self.variables.pop(_VALUE)
 
     def _execute(self, statement: Statement) -> None:
         match statement:
@@ -318,7 +311,7 @@ class _Frame:
                 if statement.method == "sort":
                     arguments, keywords = [], [ast.keyword("reverse", arguments[0])]
                 call = ast.copy_location(ast.Call(method, arguments, keywords), statement.node)
-                self.variables[statement.name] = self._value(call, id(statement))
+                self.variables[statement.name] = self._value(call, statement)
             case GroupOperation():
                 for each in statement.arguments:
                     self._value(each)
@@ -326,7 +319,7 @@ class _Frame:
                 update = ast.Call(
                     Known(statement.function, statement.node), statement.arguments, []
                 )
-                found = self._value(ast.copy_location(update, statement.node), id(statement))
+                found = self._value(ast.copy_location(update, statement.node), statement)
                 if statement.name is not None:
                     self.variables[statement.name] = found
             case CallValue():
@@ -338,7 +331,7 @@ class _Frame:
                 ]
                 of = name_of(statement.of, statement.node)
                 call = ast.copy_location(ast.Call(of, arguments, keywords), statement.node)
-                self.variables[statement.name] = self._value(call, id(statement))
+                self.variables[statement.name] = self._value(call, statement)
             case Call():
                 called = ORIGINAL.get(statement.function, statement.function)
                 if isinstance(called, InnerFunction):
@@ -348,27 +341,26 @@ class _Frame:
                         self._in_line(statement.node, functools.partial(_raise, unbound))
                     called = functools.partial(_inner_call, called)
                 call = ast.Call(Known(called, statement.node), statement.arguments, [])
-                found = self._value(ast.copy_location(call, statement.node), id(statement))
+                found = self._value(ast.copy_location(call, statement.node), statement)
                 self.variables[statement.name] = found
 
-    def _value(self, node: ast.expr, key: int | None = None) -> Any:
-        """The value of an expression."""
-        key = id(node) if key is None else key
-        if key not in self._code:
-            assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
-            self._compile(key, ast.fix_missing_locations(ast.copy_location(assign, node)))
-        self._run_code(key)
+    def _value(self, node: ast.expr, of: object = None) -> Any:
+        """The value of an expression; `of`: the statement that it belongs to, where each frame
+        makes a node of its own."""
+        self._do(node if of is None else of, node)
         return self.variables.pop(_VALUE)
 
-    def _do(self, step: object, node: ast.stmt) -> None:
-        """Execute a statement."""
-        if id(step) not in self._code:
-            self._compile(id(step), node)
-        self._run_code(id(step))
+    def _do(self, step: object, node: ast.stmt | ast.expr) -> None:
+        """Execute a statement, or store the value of an expression."""
+        found = self._code.get(id(step))
+        if found is None:
+            statement = _assigned(node) if isinstance(node, ast.expr) else node
+            found = self._code[id(step)] = step, self._statements.compiled(statement)
+        self._run_code(found[1], self._statements)
 
-    def _run_code(self, key: int) -> None:
+    def _run_code(self, code: types.CodeType, statements: Statements) -> None:
         try:
-            exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+            exec(code, statements.known, self.variables)  # noqa: S102  # the user's own code
             return
         except NameError as error:
             trace = error.__traceback__
@@ -382,5 +374,7 @@ class _Frame:
             unbound = kind(text.format(error.name)).with_traceback(trace and trace.tb_next)
         raise unbound  # outside of the clause: its context is the exception that is handled
 
-    def _compile(self, key: int, node: ast.stmt) -> None:
-        self._code[key] = self._statements.compiled(node)
+
+def _assigned(node: ast.expr) -> ast.stmt:
+    assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
+    return ast.fix_missing_locations(ast.copy_location(assign, node))

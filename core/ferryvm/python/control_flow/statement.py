@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import operator
 import types
 from typing import Any
@@ -33,7 +34,7 @@ class Statements:
     """The statements of a function that CPython executes."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self._source, self._numbers = source, itertools.count()
         self.known: dict[str, Any] = {"__builtins__": builtins}
         """The global variables of their code: known values."""
 
@@ -51,7 +52,7 @@ class Statements:
         if not isinstance(node, ast.AST):
             return node
         if isinstance(node, Known):
-            name = f"%known {len(self.known)}"
+            name = f"%known {next(self._numbers)}"
             self.known[name] = node.value
             made: ast.AST = ast.Name(name, ast.Load())
         elif isinstance(node, InPlace):

@@ -28,6 +28,9 @@ MISSING = object()
 class Source:
     """A Python function as it was written."""
 
+    continued: Any = None
+    """The code of its statements, once CPython has gone on with it."""
+
     def __init__(self, function: types.FunctionType, free: tuple[str, ...] = ()) -> None:
         """`free`: free names that are further parameters. Raises UnsupportedError if there is no
         source."""
