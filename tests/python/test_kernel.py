@@ -120,6 +120,7 @@ def test_read_only_arrays_and_large_integers_end_a_launch() -> None:
         (15, 8, "15 items are no multiple of the group of 8; launch 16, and test the index"),
         ((8, 8), 8, "n has 2 dimensions and group has 1; both need as many"),
         (-1, None, "n is -1; a number of items is 0 or more"),
+        (1 << 63, None, "n is 9223372036854775808, which does not fit into 64 bits"),
         (8, 0, "group is 0; a group has 1 item or more"),
         (8.0, None, "n is 8.0; an int, or a tuple of up to three is needed"),
         ((1, 1, 1, 1), None, "n has 4 dimensions; 1 to 3 are possible"),

@@ -42,7 +42,7 @@ _Point = namedtuple("_Point", "x y")  # an untyped one
         (np.ones(2).view(_Doubled), "a _Doubled is not supported; pass numpy.asarray.a."),
         (_Level.LOW, "a _Level is not supported; pass int.a."),
         (_Point(1, 2), "a _Point is not supported; pass tuple.a."),
-        (object(), "a object is not supported; pass the numbers and arrays in it"),
+        (object(), "an object is not supported; pass the numbers and arrays in it"),
     ],
 )
 def test_instances_of_other_classes_are_refused_with_a_conversion(
@@ -242,3 +242,17 @@ def test_items_whose_kinds_would_grow_without_end_are_refused_with_their_line() 
     with pytest.raises(UnsupportedError, match=r"test_refusal\.py:\d+: doubled: items of a list"):
         ferryvm.function(doubled)([], [1.5, 2.5])
     assert ferryvm.function(f)([1]) == f([1])
+
+
+@pytest.mark.parametrize("given", ["mine.toml", {"rule": []}])
+def test_what_is_no_policy_is_refused_with_how_to_read_one(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"policy is .*; a Policy is needed; ferryvm\.policy\.load"):
+        ferryvm.function(lambda x: x, policy=given)
+    with pytest.raises(TypeError, match="a Policy is needed"):
+        ferryvm.launch(ferryvm.kernel(_stores_nothing), 1, policy=given)
+    with pytest.raises(TypeError, match="a Policy is needed"):
+        ferryvm.Engine(policy=given)
+
+
+def _stores_nothing() -> None:
+    pass

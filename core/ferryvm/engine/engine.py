@@ -25,6 +25,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.machine.system import STANDARD_READER, Reader
 from ferryvm.policy import Policy, default
+from ferryvm.policy.model import check_policy
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
@@ -63,6 +64,7 @@ class Engine:
         for a device that it cannot compile for.
         """
         self.registry = registry or Registry()
+        check_policy(policy)
         if backend is not None and policy is not None:
             raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
         if device and backend is None:

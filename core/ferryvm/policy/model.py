@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ferryvm import record
+from ferryvm.failure import shown
 from ferryvm.policy.fact import open_fact
 from ferryvm.policy.predicate import When, read
 from ferryvm.toml.fault import TomlFault
@@ -171,6 +172,13 @@ class Policy:
         """The policy of `--backend NAME` for an interpreter: only that backend, and nothing is
         counted."""
         return cls(name, Profile(enabled=False))
+
+
+def check_policy(policy: object) -> None:
+    """Raise TypeError for what a caller gives in place of a policy, such as a file's name."""
+    if policy is not None and not isinstance(policy, Policy):
+        message = "a Policy is needed; ferryvm.policy.load(file, backends) reads one"
+        raise TypeError(f"policy is {shown(policy)}; {message}")
 
 
 def build(document: Mapping[str, Any], conditions: Sequence[When]) -> Policy:

@@ -30,7 +30,7 @@ from ferryvm.python.value.kind import (
     Scalar,
     element_kind,
 )
-from ferryvm.python.value.value_kind import MisfitError
+from ferryvm.python.value.value_kind import MisfitError, with_article
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -77,7 +77,7 @@ def observed(value: Any) -> Observed:
     for number, each in enumerate(objects):
         if type(each) is not type_:
             raise MisfitError(
-                f"item {_index(value, number)} is {_a(type(each))} where those before are "
+                f"item {_index(value, number)} is {with_article(type(each))} where those before are "
                 f"{type_.__name__}; all must be of one type"
             )
     kind = _OF_TYPE.get(type_)
@@ -86,7 +86,9 @@ def observed(value: Any) -> Observed:
         kind = element_kind(name) if name in DTYPES or name in PAIRS else None
     if kind is None:
         made = "; pass numpy.array(a)" if type_ in (list, np.ndarray) else ""
-        raise MisfitError(f"item 0 is {_a(type_)}; floats, ints or bools are needed{made}")
+        raise MisfitError(
+            f"item 0 is {with_article(type_)}; floats, ints or bools are needed{made}"
+        )
     try:
         array = np.array(objects, dtype_of(kind)).reshape(np.shape(value))
     except OverflowError:
@@ -117,10 +119,6 @@ _OF_TYPE: dict[type, Number | Scalar | Complex] = {
     bool: BOOL,
     complex: COMPLEX,
 }
-
-
-def _a(type_: type) -> str:
-    return f"{'an' if type_.__name__[0] in 'aeiou' else 'a'} {type_.__name__}"
 
 
 def _index(value: Any, number: int) -> str:

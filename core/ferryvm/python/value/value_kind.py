@@ -54,7 +54,12 @@ def kind_of(value: object) -> Kind:
         return Range(value.step)
     if type(value) is list:
         return _list_kind(value)
-    raise MisfitError(f"a {type(value).__name__} is not supported{_instead_of(value)}")
+    raise MisfitError(f"{with_article(type(value))} is not supported{_instead_of(value)}")
+
+
+def with_article(type_: type) -> str:
+    """The name of a type in a sentence."""
+    return f"{'an' if type_.__name__[0] in 'aeiou' else 'a'} {type_.__name__}"
 
 
 def _merged(one: Kind, other: Kind) -> Kind | None:
@@ -130,7 +135,7 @@ def _array_kind(array: np.ndarray[Any, Any]) -> Array:
     if is_masked(array):
         raise MisfitError("a masked array is not supported; pass a.filled(...)")
     if type(array) not in (np.ndarray, np.memmap):  # its methods may have other meanings
-        raise MisfitError(f"a {type(array).__name__} is not supported; pass numpy.asarray(a)")
+        raise MisfitError(f"{with_article(type(array))} is not supported; pass numpy.asarray(a)")
     name = array.dtype.name
     if (name not in DTYPES and name not in PAIRS) or not array.dtype.isnative:
         raise MisfitError(f"an array of {array.dtype} is not supported{_instead(array.dtype)}")
