@@ -10,9 +10,11 @@ import pytest
 import ferryvm
 from ferryvm.engine import driver, host_loop
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.isa import I64
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
+from ferryvm.machine.memory import Limits
 from ferryvm.machine.system import WaitInterrupted
 from ferryvm.program import Signature
 from ferryvm_backends._llvm import form
@@ -200,6 +202,36 @@ def test_a_call_may_enter_the_program(backend: str) -> None:
     engine = ferryvm.Engine(backend, hosts={"act": function})
     instance = engine.instantiate(ferryvm.compile(text))
     assert instance.exports["work"](CALLS) == sum(n * 2 if n % 3 else n for n in range(CALLS))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_calls_are_native_again_behind_an_exit(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that makes an array for each line leaves for memory every now and then."""
+    checked: list[int] = []
+    check = ExitChecker.host_fault
+
+    def checking(self: ExitChecker) -> str | None:
+        checked.append(1)
+        return check(self)
+
+    monkeypatch.setattr(ExitChecker, "host_fault", checking)
+    text = """
+    (define i 0)
+    (while (< i 3000)
+      (define line (make-array i64 4000))
+      (array-set! line 5 i)
+      (print! (array-ref line 5))
+      (set! i (+ i 1)))
+    """
+    engine = ferryvm.Engine(backend, limits=Limits(objects=1 << 20))
+    execution = engine.start(ferryvm.compile(text))
+    assert execution.run().output == "".join(f"{n}\n" for n in range(3000))
+    collections = execution.collections()
+    assert collections is not None
+    assert int(str(collections["count"])) >= 20
+    assert len(checked) <= 10  # by Python
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -11,6 +11,7 @@ import pytest
 
 from ferryvm.engine import slot_run
 from ferryvm.engine.crew import crew
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.object_memory import ObjectMemory
@@ -78,6 +79,21 @@ def test_one_thread_has_room_for_the_objects_of_all_items() -> None:
     assert team.arena_bytes > 2 * 16 * 10_000  # of two threads each has room for boxes of all items
     team.reserve_objects(objects, 10_000, False)
     assert team.arena_bytes == 10_000 * slot_run._ITEM_BYTES
+
+
+@pytest.mark.parametrize("threads", [3, 7])
+def test_objects_of_each_thread_begin_at_a_word(threads: int) -> None:
+    execution, batch = suspended(ENDS, LENT)
+    control, objects = execution.machine.control, execution.machine.objects
+    assert objects is not None
+    team, _ = slots.finisher(execution, threads=threads)._prepared(objects, batch)
+    team.clear(control)
+    for is_lent in (True, False):
+        team.reserve_objects(objects, 10_000, is_lent)
+        team.prepare(objects, 0, 1, 1)
+        assert {each.object_top % WORD_BYTES for each in team.workers} == {0}
+        assert max(each.object_end for each in team.workers) <= control.object_end
+        team.clear(control)
 
 
 def test_items_wait_where_the_limit_leaves_no_room_for_objects() -> None:

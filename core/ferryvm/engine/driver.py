@@ -166,7 +166,8 @@ class Driver:
             if left is None and direct is not None:
                 if calls >= enough and serving is None:
                     serving = self._serving(backend, artifact, direct, counting)
-                    enough *= 2
+                    if serving is None:
+                        enough = 2 * calls
                 try:
                     left = direct.run(address) if serving is None else serving()
                     if left == _LAUNCH and direct.resume is not None:
@@ -179,6 +180,7 @@ class Driver:
                 left = None
                 if drives[0] != entries:  # a call entered the machine
                     entries, direct, serving = drives[0], None, None
+                    enough = max(enough, calls + FEW)  # the next calls may do so, too
                 continue
             if left == _HOST:
                 left = None
@@ -203,6 +205,7 @@ class Driver:
                         return found
                 if drives[0] != entries:  # it called the program, so another form may be bound
                     entries, direct, serving = drives[0], None, None
+                    enough = max(enough, calls + FEW)  # the next calls may do so, too
                 continue
             if left is None:
                 direct = self._attempt(backend, artifact.direct, machine, counting)

@@ -94,7 +94,8 @@ class SlotTeam(Team):
         threads = len(self.workers)
         sizes = [max(_LEAST_ARENA, -(-items // threads) * _ITEM_BYTES)]
         if is_lent:
-            sizes.insert(0, max(sizes[0], min(items * _ITEM_BYTES, _MOST_LENT // threads)))
+            most = _MOST_LENT // threads // _ITEM_BYTES
+            sizes.insert(0, max(sizes[0], min(items, most) * _ITEM_BYTES))
         self.has_arenas = False
         for own in sizes:
             self.arena_bytes = threads * own
