@@ -31,6 +31,10 @@ MANY_WORDS = 3_000
 """Words of all states of a body above which some of them are stored early: below, the cost in hot
 code exceeds the savings of shorter bodies."""
 
+MANY_IN_GROUPS = 6_000
+"""As `MANY_WORDS`, of a body with parallel regions: words that most exits have in common are stored
+there anyhow (`group_store`), and exits share their writers, so early stores make code longer."""
+
 MOST_WORDS = 16
 """Words that an exit writes, at most: runs of zeros count as one."""
 

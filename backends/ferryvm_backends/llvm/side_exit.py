@@ -7,6 +7,7 @@ import functools
 
 from ferryvm.ir.graph import Constant, FrameState, Operation, Terminator, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.passes.pipeline import has_groups
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.trap import Trap
@@ -24,7 +25,7 @@ from ferryvm_backends.llvm.context import (
     result_type,
     status_constant,
 )
-from ferryvm_backends.llvm.early_store import MANY_WORDS, runs
+from ferryvm_backends.llvm.early_store import MANY_IN_GROUPS, MANY_WORDS, runs
 from ferryvm_backends.llvm.exit_stub import layout_of
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.group_record import GroupRecords
@@ -41,7 +42,8 @@ class SideExits:
         self.control = function.control
         self.records = GroupRecords(function)
         self._groups = GroupStores(self.body)
-        is_short = self._groups.words(self.body) <= MANY_WORDS
+        many = MANY_IN_GROUPS if has_groups(self.body) else MANY_WORDS
+        is_short = self._groups.words(self.body) <= many
         self.early = None if is_short else self.shared.early(self.body)
         """The early stores of the body; None: there are none."""
 

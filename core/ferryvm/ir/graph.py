@@ -148,38 +148,51 @@ class FrameState:
         if self.phase is not None:
             yield from self.phase.values
 
+    @functools.cached_property
+    def _distinct(self) -> dict[Value, None]:
+        # Of a hundred words most are constants, and passes ask for each state again and again.
+        found: dict[Value, None] = dict.fromkeys([word for word in self.words if word is not None])
+        if self.statics:
+            found.update(dict.fromkeys([value for _, value in self.statics]))
+        if self.heap_pointer is not None:
+            found[self.heap_pointer] = None
+        if self.phase is not None:
+            found.update(dict.fromkeys(self.phase.values))
+        return found
+
     def uses(self) -> tuple[Value, ...]:
         """Every value that it needs, once: a virtual value needs its raw float."""
         return self._used
 
     @functools.cached_property
     def _used(self) -> tuple[Value, ...]:
-        # Of a hundred words most are constants, and passes ask for each state again and again.
-        values = [v.raw if isinstance(v, Virtual) else v for v in self.values()]
+        values = [v.raw if isinstance(v, Virtual) else v for v in self._distinct]
         return tuple(dict.fromkeys(values))
 
     @functools.cached_property
     def _renameable(self) -> frozenset[Value]:
-        return frozenset((*self.values(), *self._used))
+        return frozenset((*self._distinct, *self._used))
 
     def replace(self, new: dict[Value, Value]) -> FrameState:
         """The state with values replaced by others, or by virtual values of others."""
-        made: dict[Value, Value] = {}
-
-        def replaced(value: Value) -> Value:
-            if not isinstance(value, Virtual) or value in new or value.raw not in new:
-                return new.get(value, value)
-            if value not in made:
-                made[value] = Virtual(new[value.raw])
-            return made[value]
-
+        changed: dict[Value | None, Value] = {}
+        for value in self._distinct:
+            if value in new:
+                changed[value] = new[value]
+            elif isinstance(value, Virtual) and value.raw in new:
+                changed[value] = Virtual(new[value.raw])
         pointer, phase = self.heap_pointer, self.phase
-        return dataclasses.replace(
-            self,
-            words=tuple(w if w is None else replaced(w) for w in self.words),
-            statics=tuple((number, replaced(value)) for number, value in self.statics),
-            heap_pointer=pointer if pointer is None else replaced(pointer),
-            phase=phase and dataclasses.replace(phase, values=tuple(map(replaced, phase.values))),
+        if phase is not None:
+            values = tuple([changed.get(each, each) for each in phase.values])
+            phase = Phase(phase.group, phase.region, values)
+        return FrameState(
+            self.pc,
+            tuple([changed.get(word, word) for word in self.words]),
+            tuple([(number, changed.get(value, value)) for number, value in self.statics]),
+            pointer if pointer is None else changed.get(pointer, pointer),
+            self.unpaid,
+            self.header,
+            phase,
         )
 
     def renamed(self, new: dict[Value, Value]) -> FrameState:
@@ -234,11 +247,9 @@ class Operation(Value):
         assert self.state is not None
         return self.state
 
-    def uses(self) -> Iterator[Value]:
+    def uses(self) -> tuple[Value, ...]:
         """Every value that it needs."""
-        yield from self.arguments
-        if self.state is not None:
-            yield from self.state.uses()
+        return self.arguments if self.state is None else self.arguments + self.state.uses()
 
 
 class Virtual(Operation):
@@ -283,11 +294,12 @@ class Terminator(Operation):
         super().__init__(name, None, static, arguments, state)
         self.edges = edges
 
-    def uses(self) -> Iterator[Value]:
+    def uses(self) -> tuple[Value, ...]:
         """Every value that it needs, the arguments of its edges included."""
-        yield from super().uses()
+        found = super().uses()
         for edge in self.edges:
-            yield from edge.arguments
+            found += tuple(edge.arguments)
+        return found
 
 
 class Block:

@@ -4,6 +4,7 @@ that operations use."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from ferryvm.ir.graph import Block, Body, FrameState, Operation, Value
@@ -11,17 +12,17 @@ from ferryvm.ir.graph import Block, Body, FrameState, Operation, Value
 
 def users_of(body: Body) -> dict[Value, list[Operation | None]]:
     """The users of each value: operations, or None for a state, an edge or the end of a block."""
-    found: dict[Value, list[Operation | None]] = {}
+    found: defaultdict[Value, list[Operation | None]] = defaultdict(list)
     for block in body.blocks:
         for operation in block.operations:
             for value in operation.arguments:
-                found.setdefault(value, []).append(operation)
+                found[value].append(operation)
             if operation.state is not None:
                 for value in operation.state.uses():
-                    found.setdefault(value, []).append(None)
+                    found[value].append(None)
         for value in block.end.uses():
-            found.setdefault(value, []).append(None)
-    return found
+            found[value].append(None)
+    return dict(found)
 
 
 def substitute(blocks: Iterable[Block], new: dict[Value, Value]) -> None:

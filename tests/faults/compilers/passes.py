@@ -152,8 +152,8 @@ _put(
     "llvm",
     "calls-are-dead-without-their-result",
     "A call whose result nobody uses is removed.",
-    "if operation.type is None or operation.name in EFFECTS:",
-    "if operation.type is None:",
+    "operation.type is None or operation.name in EFFECTS:",
+    "operation.type is None:",
 )
 _put(
     "passes.dead_code",

@@ -72,12 +72,10 @@ def _next(body: Body, made: dict[Block, int]) -> tuple[Loop, InductionVariable, 
         variable = find_induction_variable(loop)
         if variable is None or not _counts_items(variable, made, loop):
             continue
-        if not _passes_parameters_alone(loop, variable):
-            continue
-        for block in loop.members:
-            branch = _branch(loop, variable, block)
-            if branch is not None:
-                return loop, variable, branch
+        branches = (_branch(loop, variable, block) for block in loop.members)
+        branch = next((each for each in branches if each is not None), None)
+        if branch is not None and _passes_parameters_alone(loop, variable):
+            return loop, variable, branch
     return None
 
 

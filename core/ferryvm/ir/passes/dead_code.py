@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferryvm.ir.control_flow_graph import edges_to
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Value
 from ferryvm.ir.operation import EFFECTS
 from ferryvm.ir.use import substitute
 
@@ -70,13 +70,13 @@ def _remove_parameter(block: Block, index: int, edges: Iterable[Edge]) -> None:
 
 def _remove_dead(body: Body) -> None:
     """Remove operations and parameters on which no effect depends."""
+    live, missed = _live(body)
     incoming = edges_to(body)
     positions = {
         parameter: (block, index)
         for block in body.blocks[1:]
         for index, parameter in enumerate(block.parameters)
     }
-    live: set[Value] = set(body.blocks[0].parameters)
     worklist: list[Value] = []
 
     def use(values: Iterable[Value]) -> None:
@@ -85,14 +85,8 @@ def _remove_dead(body: Body) -> None:
                 live.add(value)
                 worklist.append(value)
 
-    for block in body.blocks:
-        for operation in block.operations:
-            if operation.type is None or operation.name in EFFECTS:
-                use((operation,))
-        end: Terminator = block.end
-        use(end.arguments)
-        if end.state is not None:
-            use(end.state.uses())
+    for edge in missed:
+        use(_passed(edge, live))
     while worklist:
         value = worklist.pop()
         if isinstance(value, Operation):
@@ -108,3 +102,38 @@ def _remove_dead(body: Body) -> None:
             block.parameters = [block.parameters[index] for index in remaining]
             for edge in incoming[block]:
                 edge.arguments = [edge.arguments[index] for index in remaining]
+
+
+def _live(body: Body) -> tuple[set[Value], list[Edge]]:
+    """The values on which effects depend, but for what back edges pass; and these edges.
+
+    Blocks come after their predecessors, so one sweep against their order sees all other uses of a
+    value before the value.
+    """
+    live: set[Value] = set(body.blocks[0].parameters)
+    swept: set[Block] = set()
+    missed: list[Edge] = []
+    for block in reversed(body.blocks):
+        end = block.end
+        live.update(end.arguments)
+        if end.state is not None:
+            live.update(end.state.uses())
+        for edge in end.edges:
+            if edge.block in swept:
+                live.update(_passed(edge, live))
+            else:
+                missed.append(edge)
+        swept.add(block)
+        for operation in reversed(block.operations):
+            if operation in live or operation.type is None or operation.name in EFFECTS:
+                live.add(operation)
+                live.update(operation.arguments)
+                if operation.state is not None:
+                    live.update(operation.state.uses())
+    return live, missed
+
+
+def _passed(edge: Edge, live: set[Value]) -> list[Value]:
+    """The values that an edge passes to live parameters."""
+    pairs = zip(edge.block.parameters, edge.arguments, strict=True)
+    return [argument for parameter, argument in pairs if parameter in live]
