@@ -61,6 +61,8 @@ def test_instances_of_other_classes_are_refused_with_a_conversion(
         ("try: pass\n    except* ValueError: pass", "except.; write except"),
         ("return {1: x}", "a dict; number its keys, and write a list"),
         ("return x(1)", "a call of int"),
+        ("return tuple([x])", "a call of tuple; write the items out"),
+        ("return [x].__getitem__(0)", "the method '__getitem__'; write lambda i: xs"),
         ("return lambda y: x", "a function that is returned, stored or printed"),
     ],
 )

@@ -41,6 +41,7 @@ _METHOD_HINTS = {
     "split": "; loop over the characters, or split the text in the caller, and pass the numbers",
     "format": "; print(f'{x}') prints, and so does raise ValueError(f'{x}')",
     "tolist": "; write list(xs)",
+    "__getitem__": "; write lambda i: xs[i]",
     **dict.fromkeys(("reshape", "ravel", "flatten", "transpose"), "; do that in the caller"),
     **dict.fromkeys(("dot", "std", "var", "cumsum", "round", "clip", "sort"), "; write a loop"),
     **dict.fromkeys(("any", "all"), "; write it as a function"),

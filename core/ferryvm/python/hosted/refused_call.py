@@ -96,6 +96,7 @@ _ADVICE: dict[object, str] = {
     set: NO_SET,
     frozenset: NO_SET,
     sorted: "; write a loop",
+    tuple: "; write the items out, as (xs[0], xs[1]), or go on with the list",
     map: " here; loop over it, or write list(map(...))",
     filter: " here; loop over it, or write list(filter(...))",
     iter: "; write a loop",
