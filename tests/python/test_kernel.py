@@ -78,6 +78,14 @@ def test_functions_that_are_called_know_their_place_and_wait() -> None:
     assert out.tolist() == [3.0] * 4 + [7.0] * 4 + [11.0] * 4 + [15.0] * 4
 
 
+def test_functions_that_are_called_may_be_the_first_to_use_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("barrier", "group_size", "local_item"):  # not imported yet
+        monkeypatch.delitem(vars(ferryvm), name, raising=False)
+    test_functions_that_are_called_know_their_place_and_wait()
+
+
 def test_exceptions_name_line_item_and_group() -> None:
     @ferryvm.kernel
     def beyond(out, x):

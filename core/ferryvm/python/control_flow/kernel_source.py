@@ -224,4 +224,13 @@ def _values(function: types.FunctionType) -> Iterator[object]:
         yield value
         if isinstance(value, types.ModuleType):
             for attribute in code.co_names:
-                yield vars(value).get(attribute, MISSING)
+                yield _attribute(value, attribute)
+
+
+def _attribute(module: types.ModuleType, name: str) -> object:
+    """A value of a module; MISSING. Public ones may be defined at their first use, as ours are;
+    others are not asked for, since they may be deprecated."""
+    if name in vars(module):
+        return vars(module)[name]
+    is_public = name in getattr(module, "__all__", ())
+    return getattr(module, name, MISSING) if is_public else MISSING
