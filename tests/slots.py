@@ -90,12 +90,13 @@ def finish(
     batch: ItemBatch,
     backend: str = "threaded",
     is_stopped: Callable[[], bool] = lambda: False,
+    threads: int = 2,
 ) -> ItemBatch:
-    """Run slots on two threads, and put back those that are left, which it returns."""
+    """Run slots on threads, and put back those that are left, which it returns."""
     objects = execution.machine.objects
     assert objects is not None
     with mock.patch.object(parallel, "_THREAD_SECONDS", 1e-12):
-        left = finisher(execution, backend).finish(objects, batch, is_stopped)
+        left = finisher(execution, backend, threads).finish(objects, batch, is_stopped)
     put_back(execution, left)
     return left
 

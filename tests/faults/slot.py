@@ -26,13 +26,15 @@ from ..suspended import put_back
 from .item_range import RangeFault
 
 _CASES = (
-    (ENDS, False, TEXT),
-    (PRINTS, False, TEXT),
-    (ENDS, True, TEXT),
-    (ENDS, False, LENT),
-    (ENDS, False, STORED),
+    (ENDS, False, TEXT, 2),
+    (PRINTS, False, TEXT, 2),
+    (ENDS, True, TEXT, 2),
+    (ENDS, False, LENT, 2),
+    (ENDS, False, LENT, 1),
+    (ENDS, False, STORED, 2),
 )
-"""Kinds of items; True: the threads have no room for their frames; programs."""
+"""Kinds of items; True: the threads have no room for their frames; programs; threads. What one
+thread leaves behind is where the next object comes to be; of two the other may have run all."""
 
 _remainder, _give, _prepare = SlotRun.remainder, SlotTeam.give, SlotTeam.prepare
 _clear = SlotTeam.clear
@@ -96,11 +98,11 @@ FAULTS = (
 )  # fmt: skip
 
 
-def _outcome(kind: int, is_full: bool, text: str, on_threads: bool) -> object:
+def _outcome(kind: int, is_full: bool, text: str, threads: int) -> object:
     execution, batch = slots.suspended(kind, text)
     control, objects = execution.machine.control, execution.machine.objects
     assert objects is not None
-    if not on_threads:
+    if not threads:
         put_back(execution, batch)
     elif is_full:
         end, control.stack_end = control.stack_end, control.stack + WORD_BYTES * (control.sp + 12)
@@ -108,24 +110,24 @@ def _outcome(kind: int, is_full: bool, text: str, on_threads: bool) -> object:
         control.stack_end = end
         put_back(execution, left)
     else:
-        slots.finish(execution, batch)
+        slots.finish(execution, batch, threads=threads)
     return slots.outcome(execution), execution.machine.snapshot()
 
 
 @functools.cache
 def _expected(kind: int, text: str) -> object:
-    return _outcome(kind, False, text, False)
+    return _outcome(kind, False, text, 0)
 
 
 def find(fault: RangeFault | None) -> str | None:
     """The first case that shows the fault; None if none does."""
-    for kind, is_full, text in _CASES:
+    for kind, is_full, text, threads in _CASES:
         try:
             if fault is None:
-                found = _outcome(kind, is_full, text, True)
+                found = _outcome(kind, is_full, text, threads)
             else:
                 with mock.patch.object(fault.owner, fault.function, fault.faulty):
-                    found = _outcome(kind, is_full, text, True)
+                    found = _outcome(kind, is_full, text, threads)
         except Exception as error:  # noqa: BLE001 - whatever a fault leads to
             return f"kind {kind}, {is_full}: {type(error).__name__}: {error}"
         if found != _expected(kind, text):
