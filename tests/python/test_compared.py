@@ -93,3 +93,12 @@ def test_a_sum_that_divides_keeps_its_kind() -> None:
     check(divided, np.zeros(1), np.zeros(2), backends=FEW)
     with pytest.raises(ZeroDivisionError):
         check(divided, np.zeros(1), np.zeros(0), backends=FEW)
+
+
+def test_one_text_in_place_of_names_of_backends_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"backends is 'llvm'; names are needed: \['llvm'\]"):
+        check(_identity, 1, backends="llvm")
+
+
+def _identity(x: int) -> int:
+    return x

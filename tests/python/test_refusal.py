@@ -256,5 +256,16 @@ def test_what_is_no_policy_is_refused_with_how_to_read_one(given: Any) -> None:
         ferryvm.Engine(policy=given)
 
 
+@pytest.mark.parametrize("given", [["llvm"], 3, b"llvm"])
+def test_what_is_no_name_of_a_backend_is_refused(given: Any) -> None:
+    expected = r"backend is .*; the name of one is needed"
+    with pytest.raises(TypeError, match=expected):
+        ferryvm.function(lambda x: x, backend=given)
+    with pytest.raises(TypeError, match=expected):
+        ferryvm.launch(ferryvm.kernel(_stores_nothing), 1, backend=given)
+    with pytest.raises(TypeError, match=expected):
+        ferryvm.Engine(given)
+
+
 def _stores_nothing() -> None:
     pass

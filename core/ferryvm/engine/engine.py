@@ -25,7 +25,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.machine.system import STANDARD_READER, Reader
 from ferryvm.policy import Policy, default
-from ferryvm.policy.model import check_policy
+from ferryvm.policy.model import check_chosen
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified, verify
@@ -64,7 +64,7 @@ class Engine:
         for a device that it cannot compile for.
         """
         self.registry = registry or Registry()
-        check_policy(policy)
+        check_chosen(backend, policy)
         if backend is not None and policy is not None:
             raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
         if device and backend is None:

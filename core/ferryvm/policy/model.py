@@ -174,8 +174,13 @@ class Policy:
         return cls(name, Profile(enabled=False))
 
 
-def check_policy(policy: object) -> None:
-    """Raise TypeError for what a caller gives in place of a policy, such as a file's name."""
+def check_chosen(backend: object, policy: object) -> None:
+    """Raise TypeError for what a caller gives in place of the name of a backend, such as a list of
+    names, or in place of a policy, such as a file's name."""
+    if backend is not None and not isinstance(backend, str):
+        raise TypeError(
+            f"backend is {shown(backend)}; the name of one is needed; a policy may name more"
+        )
     if policy is not None and not isinstance(policy, Policy):
         message = "a Policy is needed; ferryvm.policy.load(file, backends) reads one"
         raise TypeError(f"policy is {shown(policy)}; {message}")

@@ -136,10 +136,12 @@ def check(
     afterwards.
 
     `backends`: their names; by default all that can run here. Each run has copies of the arguments.
-    Raises PythonDifferenceError, which names the backend and both outcomes, and the exception of
+    Raises TypeError if they are one text, PythonDifferenceError, which names the backend and both outcomes, and the exception of
     CPython if all agree on it. Where a number leaves 64 bits, what CPython goes on to is compared;
     where it cannot go on, there is nothing to compare.
     """
+    if isinstance(backends, str):
+        raise TypeError(f"backends is {backends!r}; names are needed: [{backends!r}]")
     if not isinstance(function, types.FunctionType):
         function = getattr(function, "__ferryvm_function__", function)
     wanted = outcome_of(function, arguments)

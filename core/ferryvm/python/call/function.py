@@ -25,7 +25,7 @@ from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.policy import Policy
-from ferryvm.policy.model import check_policy
+from ferryvm.policy.model import check_chosen
 from ferryvm.python.call.continuation import resume
 from ferryvm.python.call.default_policy import function_engine
 from ferryvm.python.call.fast_call import built_in_method, method, result_of
@@ -80,7 +80,7 @@ class PythonFunction(Generic[P, R]):
         self.__name__ = function.__name__
         self.__ferryvm_function__ = function
         self._strict = strict
-        check_policy(policy)
+        check_chosen(backend, policy)
         self._options = backend, policy
         self._engine = function_engine(backend, policy)
         self._read_signature()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec
 
 from ferryvm.failure import shown
 from ferryvm.policy import Policy
-from ferryvm.policy.model import check_policy
+from ferryvm.policy.model import check_chosen
 from ferryvm.python.control_flow.kernel_source import Layout
 from ferryvm.python.group.kernel_launch import LaunchedKernel
 from ferryvm.python.hosted.work_item import KernelError
@@ -149,7 +149,7 @@ def launch(
         raise KernelError(f"{kernel.__name__}: check is {shown(check)}; 'independence' is possible")
     if check and (policy is not None or backend not in (None, "reference")):
         raise KernelError(f"{kernel.__name__}: a check takes no policy, and the backend reference")
-    check_policy(policy)
+    check_chosen(backend, policy)
     launched = kernel.launched(layout, backend, policy, bool(check))
     if is_plain:
         kernel.note_form(key, (launched, counts))  # type: ignore[arg-type]  # likewise
