@@ -50,6 +50,9 @@ RESERVE: Final = (16 << 10) + max(os.sysconf("SC_MINSIGSTKSZ"), 0)
 """Bytes below the floor: for the frame of a signal, which holds all registers, the handler of
 Python's C code on top of it, and the calls of a region that leaves."""
 
+_LOOK: Final = 0.02
+"""Seconds between two looks for signals while a thread waits for another one."""
+
 _PUSHED: Final = 96
 """Bytes of a native frame besides those that the function subtracts: return address, saved
 registers, alignment."""
@@ -157,8 +160,10 @@ class Work(Generic[_R]):
             self._done.release()
 
     def wait(self) -> None:
-        """Wait for its end."""
-        self._done.acquire()
+        """Wait for its end. Handlers of signals run meanwhile, those, too, of a signal that came just
+        before this thread waited, or to another thread, neither of which ends a wait."""
+        while not self._done.acquire(timeout=_LOOK):
+            pass
         self._done.release()
 
     def result(self) -> _R:
