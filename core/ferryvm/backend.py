@@ -245,8 +245,8 @@ class Artifact(abc.ABC):
 
     def host_loop(self) -> int | None:
         """Address of a C function as `ferryvm.machine.host_loop.HOST_LOOP`, for as long as the
-        process runs. None, the default, if there is none, or none yet: host calls are performed by
-        Python's loop. Raises BackendError if it cannot be made."""
+        process runs. None, the default: host calls are performed by Python's loop. Raises as
+        `collector`."""
         return None
 
     def bind_slots(self, control: ControlBlock) -> SlotCode | None:

@@ -282,7 +282,7 @@ class FormArtifact(Artifact):
     def host_loop(self) -> int | None:
         from ferryvm_backends._llvm import host_loop  # few programs make many host calls
 
-        return host_loop.address_soon()
+        return host_loop.soon()
 
     def python_caller(self, form: CallForm) -> int | None:
         from ferryvm_backends._llvm import python_caller  # few functions are called that often

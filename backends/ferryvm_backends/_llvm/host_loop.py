@@ -6,17 +6,14 @@ One function serves all interpreters. It calls functions of Python's limited API
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 from ferryvm import cache
-from ferryvm.backend import BackendError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.host_loop import PERFORMED, ROWS, CallRow, HostLoopRequest
 from ferryvm.machine.item_map import ItemOutcome
-from ferryvm.thread import ThreadError, start
-from ferryvm_backends._llvm import cache_entry, ir, native
+from ferryvm_backends._llvm import ir, native
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import INT32, POINTER
 from ferryvm_backends._llvm.loader import NativeCode
@@ -31,41 +28,23 @@ def address() -> int:
     return _loaded().address(_SYMBOL)
 
 
-def address_soon() -> int | None:
-    """As `address`; None while a thread makes it, which takes LLVM. Raises BackendError."""
-    if not _entry().path.exists():
-        _make_in_thread()
-        return None
-    return address()
-
-
-@functools.cache
-def _make_in_thread() -> None:
-    with contextlib.suppress(ThreadError):  # Python performs the calls
-        start(_make)
-
-
-def _make() -> None:
-    with contextlib.suppress(BackendError):
-        _payload()
+def soon() -> int:
+    """The same. Raises NotYetError while it is compiled, in the background."""
+    return native.soon(_entry(), _loaded).address(_SYMBOL)
 
 
 def _entry() -> cache.Entry:
     return cache.Entry("host-loop", cache.key([native.key("ferryvm_backends._llvm"), _SYMBOL]))
 
 
-def _payload() -> bytes:
+@functools.cache
+def _loaded() -> NativeCode:
     def build() -> bytes:
         from ferryvm_backends._llvm.build import compile_loops  # it takes LLVM
 
-        return cache_entry.packed(b"", compile_loops(module()))
+        return compile_loops(module())
 
-    return _entry().get(build, cache_entry.fault)
-
-
-@functools.cache
-def _loaded() -> NativeCode:
-    return native.load(cache_entry.unpacked(_payload())[1])
+    return native.made(_entry(), build)[0]
 
 
 def module() -> ir.Module:

@@ -77,8 +77,12 @@ def item_writer_of(backend: Interpreter, artifact: Artifact) -> int | None:
 
 
 def host_loop_of(backend: Interpreter, artifact: Artifact) -> int | None:
-    """The address of an artifact's loop around host calls; None if there is none."""
-    return _address(backend, "host loop", artifact.host_loop)[0]
+    """The address of an artifact's loop around host calls; None if there is none, or as long as it
+    is made."""
+    try:
+        return _address(backend, "host loop", artifact.host_loop)[0]
+    except NotYetError:
+        return None
 
 
 def python_caller_of(

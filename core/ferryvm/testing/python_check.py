@@ -136,9 +136,9 @@ def check(
     afterwards.
 
     `backends`: their names; by default all that can run here. Each run has copies of the arguments.
-    Raises TypeError if they are one text, PythonDifferenceError, which names the backend and both outcomes, and the exception of
-    CPython if all agree on it. Where a number leaves 64 bits, what CPython goes on to is compared;
-    where it cannot go on, there is nothing to compare.
+    Raises TypeError if they are one text, PythonDifferenceError, which names the backend and both
+    outcomes, and the exception of CPython if all agree on it. Where a number leaves 64 bits, what
+    CPython goes on to is compared; where it cannot go on, there is nothing to compare.
     """
     if isinstance(backends, str):
         raise TypeError(f"backends is {backends!r}; names are needed: [{backends!r}]")
