@@ -20,7 +20,7 @@ import builtins
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ferryvm.ir.footprint import Footprint
@@ -139,14 +139,9 @@ class FrameState:
     """Of an exit in a parallel region of a group, its other items. They become the record of the
     launch, and the bounds of its range, whose words are those below the running item's."""
 
-    def values(self) -> Iterator[Value]:
-        """Every value that it refers to."""
-        yield from (value for value in self.words if value is not None)
-        yield from (value for _, value in self.statics)
-        if self.heap_pointer is not None:
-            yield self.heap_pointer
-        if self.phase is not None:
-            yield from self.phase.values
+    def values(self) -> Iterable[Value]:
+        """Every value that it refers to, once."""
+        return self._distinct
 
     @functools.cached_property
     def _distinct(self) -> dict[Value, None]:
